@@ -1,0 +1,207 @@
+//! Questions an agent asks and the answers it gets.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ability::Mode;
+use crate::id::{ItemId, RequestId};
+use crate::text::Json;
+
+/// An approval or a question that waits for an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// Its id.
+    pub id: RequestId,
+    /// The item it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
+    /// One line for a person: what is asked.
+    pub title: String,
+    /// Why it is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What is asked.
+    pub body: RequestBody,
+    /// The answers the agent understands, the most usual first.
+    pub options: Vec<Choice>,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RequestBody {
+    /// May the agent do this?
+    Approval(Approval),
+    /// Which of these, or what else?
+    Question {
+        /// One or more questions, each with an answer of its own.
+        questions: Vec<Question>,
+    },
+    /// May the agent leave plan mode and act?
+    ExitPlan {
+        /// The plan, where the agent shows it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan: Option<String>,
+    },
+}
+
+/// An act that waits for leave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    /// The tool's name.
+    pub tool: String,
+    /// The command line, for a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The path concerned, for a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The tool's input as the agent wrote it; an answer may carry a changed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
+    /// Rules the agent itself offers to add, in its own form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suggestions: Vec<Json>,
+}
+
+/// One question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Under which name its answer is given.
+    pub id: String,
+    /// A word or two above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The question.
+    pub text: String,
+    /// Answers to choose from.
+    pub options: Vec<QuestionOption>,
+    /// More than one may be chosen.
+    #[serde(default)]
+    pub multiple: bool,
+    /// Another text is an answer too.
+    #[serde(default)]
+    pub free_text: bool,
+    /// The answer is not to be shown.
+    #[serde(default)]
+    pub secret: bool,
+}
+
+/// One answer to choose from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionOption {
+    /// The answer.
+    pub label: String,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// One way to answer a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Choice {
+    /// Its id within the request.
+    pub id: String,
+    /// What to show.
+    pub label: String,
+    /// What it means.
+    pub kind: ChoiceKind,
+}
+
+/// What a choice means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChoiceKind {
+    /// Yes, this time.
+    AllowOnce,
+    /// Yes, and do not ask again in this session.
+    AllowSession,
+    /// Yes, and write a rule down for later sessions.
+    AllowAlways,
+    /// No; the agent goes on without it.
+    Deny,
+    /// No, and the turn ends.
+    DenyAndStop,
+}
+
+/// For how long a yes holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This time.
+    #[default]
+    Once,
+    /// This session.
+    Session,
+    /// Until somebody takes it back.
+    Always,
+}
+
+/// An answer to a request.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// Yes.
+    Allow {
+        /// For how long.
+        #[serde(default)]
+        scope: Scope,
+        /// The tool's input with the person's changes, in place of the agent's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Json>,
+        /// The mode to go on in, when leaving plan mode.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<Mode>,
+    },
+    /// No.
+    Deny {
+        /// What to tell the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        /// End the turn as well.
+        #[serde(default)]
+        stop: bool,
+    },
+    /// Answers to questions: question id to chosen labels or free text.
+    Answers {
+        /// By question id.
+        answers: BTreeMap<String, Vec<String>>,
+    },
+}
+
+impl Answer {
+    /// Yes, this time.
+    pub fn allow() -> Self {
+        Self::Allow { scope: Scope::Once, input: None, mode: None }
+    }
+
+    /// No, with a word for the agent.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny { message: Some(message.into()), stop: false }
+    }
+
+    /// A word or two for a person.
+    pub fn summary(&self) -> &'static str {
+        match self {
+            Self::Allow { scope: Scope::Once, .. } => "allowed",
+            Self::Allow { scope: Scope::Session, .. } => "allowed for the session",
+            Self::Allow { scope: Scope::Always, .. } => "always allowed",
+            Self::Deny { stop: false, .. } => "denied",
+            Self::Deny { stop: true, .. } => "denied, turn stopped",
+            Self::Answers { .. } => "answered",
+        }
+    }
+}
+
+crate::text::tagged_json!(RequestBody, "type", {
+    "approval" => Approval(Approval),
+    "question" => Question { questions: Vec<Question> },
+    "exit_plan" => ExitPlan { plan: Option<String> },
+});
+crate::text::tagged_json!(Answer, "answer", {
+    "allow" => Allow { scope: Scope, input: Option<Json>, mode: Option<Mode> },
+    "deny" => Deny { message: Option<String>, stop: bool },
+    "answers" => Answers { answers: BTreeMap<String, Vec<String>> },
+});
