@@ -1,1 +1,22 @@
+//! Bounded framing and the vocabularies of other people's protocols.
+//!
+//! # How it works
+//!
+//! Bytes go in, values come out. [`ndjson::Framer`] cuts a byte stream into lines in any chunking;
+//! [`jsonrpc`] tells the five sorts of JSON-RPC message apart and keeps the books on who owes whom
+//! an answer; [`claude`] is a typed view over one line of Claude Code's stream-json that borrows
+//! from the line.
+//!
+//! # Invariants
+//!
+//! * No I/O, no clock, no thread.
+//! * Nothing an agent writes is an error here: a line is a value or it is text that is not
+//!   understood, and the next line is read.
+//! * Memory is bounded by the line limit whatever arrives.
+#![warn(missing_docs)]
+#![deny(clippy::indexing_slicing)]
 
+pub mod claude;
+pub mod jsonrpc;
+pub mod ndjson;
+pub mod text;
