@@ -1,1 +1,27 @@
+//! One interface over every coding agent.
+//!
+//! # How it works
+//!
+//! An [`Agent`] knows how to start a program ([`Agent::launch`]) and gives a [`Driver`]: the sans-IO
+//! core that reads the program's lines and writes its own. A driver keeps no books of its own about
+//! turns, items and requests; it tells them to the [`Ledger`], which holds every driver to the same
+//! rules. [`Session`] joins framer, driver and ledger: bytes in, events and bytes out. Whoever
+//! owns a session moves the bytes; nothing here waits or reads a clock.
+//!
+//! # Invariants
+//!
+//! * A turn that began ends exactly once, whatever the agent does.
+//! * When a turn ends, its items are closed and its requests expired.
+//! * What a driver does not understand becomes an `unparsed` event; it never ends the reading.
+//! * A prompt never becomes part of a command line.
+#![warn(missing_docs)]
 
+pub mod claude;
+mod driver;
+mod ledger;
+pub mod scripted;
+mod session;
+
+pub use driver::{Agent, Driver, ExitInfo, Launch, Plan, Refused, ServeError, checked_argument};
+pub use ledger::{Draft, Ledger, Meta, OpenItem, Output, TurnEnd};
+pub use session::{Direction, Session};

@@ -77,3 +77,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Str<'a> {
         deserializer.deserialize_str(StrVisitor)
     }
 }
+
+impl PartialEq<&str> for Str<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        **self == **other
+    }
+}

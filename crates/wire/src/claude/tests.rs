@@ -60,7 +60,7 @@ fn half_a_surrogate_pair_is_replaced_and_a_whole_one_is_not() {
 fn what_we_write_is_one_line_of_json() {
     let input = serde_json::value::RawValue::from_string(r#"{"b":1e2,"a":1}"#.into()).unwrap();
     let lines = [
-        user("u-1", &[serde_json::json!({"type": "text", "text": "a\nb\u{0}"})]),
+        user(&[serde_json::json!({"type": "text", "text": "a\nb\u{0}"})]),
         control_request("1", &Control::Initialize),
         control_request("2", &Control::SetModel { model: None }),
         control_success(
@@ -72,7 +72,7 @@ fn what_we_write_is_one_line_of_json() {
     ];
     let text = String::from_utf8(lines.concat()).unwrap();
     expect![[r#"
-        {"type":"user","message":{"role":"user","content":[{"text":"a\nb\u0000","type":"text"}]},"parent_tool_use_id":null,"session_id":"","uuid":"u-1"}
+        {"type":"user","message":{"role":"user","content":[{"text":"a\nb\u0000","type":"text"}]},"parent_tool_use_id":null,"session_id":""}
         {"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}
         {"type":"control_request","request_id":"2","request":{"subtype":"set_model","model":null}}
         {"type":"control_response","response":{"subtype":"success","request_id":"x","response":{"behavior":"allow","updatedInput":{"b":1e2,"a":1},"updatedPermissions":[{"b":1e2,"a":1}]}}}

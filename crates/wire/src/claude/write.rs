@@ -6,14 +6,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// A message of the user.
-pub fn user(uuid: &str, content: &impl Serialize) -> Vec<u8> {
+pub fn user(content: &impl Serialize) -> Vec<u8> {
     #[derive(Serialize)]
     struct Frame<'a, C> {
         r#type: &'a str,
         message: Message<'a, C>,
         parent_tool_use_id: Option<&'a str>,
         session_id: &'a str,
-        uuid: &'a str,
     }
     #[derive(Serialize)]
     struct Message<'a, C> {
@@ -25,7 +24,6 @@ pub fn user(uuid: &str, content: &impl Serialize) -> Vec<u8> {
         message: Message { role: "user", content },
         parent_tool_use_id: None,
         session_id: "",
-        uuid,
     })
 }
 

@@ -1,0 +1,811 @@
+//! The core: lines in, ledger entries and lines out.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tieline_event::{
+    Abilities, AgentCommand, Answer, Configured, Content, Failure, Item, ItemBody, ItemId,
+    ItemStatus, Kind, Mode, ModelInfo, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry,
+    PlanStatus, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
+};
+use tieline_wire::claude::write::{self, Control};
+use tieline_wire::claude::{self, Frame};
+
+use super::ask::Asked;
+use super::setup::{self, Lifetime};
+use super::{ask, outcome, tool};
+use crate::driver::{Driver, ExitInfo, Refused};
+use crate::ledger::{Ledger, Meta};
+
+/// Speaks with one Claude Code process.
+#[derive(Debug)]
+pub struct ClaudeDriver {
+    lifetime: Lifetime,
+    mode: Mode,
+    n_requests: u64,
+    /// What we asked the agent, by request id.
+    calls: HashMap<String, Call>,
+    /// What the agent asked us and waits for.
+    asked: HashMap<RequestId, Asked>,
+    /// Blocks of each message that were told, which gives the next block its number.
+    blocks: HashMap<String, u32>,
+    /// The message that streams now, by the tool call it belongs to.
+    streaming: HashMap<Option<ItemId>, Streaming>,
+    /// Tool uses that a person or a rule said no to.
+    refused: HashMap<String, ItemStatus>,
+    /// Turns of the user whose `init` has not come yet.
+    expected_inits: u32,
+    /// Background tasks that run.
+    tasks: HashSet<String>,
+    /// A background task ended, so that the next `init` may be a turn of the agent's own.
+    notified: bool,
+    /// The list of steps, by the agent's ids.
+    steps: BTreeMap<u64, PlanEntry>,
+    /// The agent's word for what went wrong with the provider.
+    last_error: Option<String>,
+    interrupted: bool,
+    spent_usd: Option<f64>,
+    abilities: Abilities,
+    spoke: bool,
+}
+
+#[derive(Debug)]
+enum Call {
+    Initialize,
+    Interrupt,
+    SetMode(Mode),
+    SetModel(Option<String>),
+}
+
+#[derive(Debug, Default)]
+struct Streaming {
+    message: String,
+    /// The item of the block that streams now.
+    item: Option<String>,
+}
+
+impl ClaudeDriver {
+    /// A driver for a process that was started in this mode.
+    pub fn new(lifetime: Lifetime, mode: Mode) -> Self {
+        Self {
+            lifetime,
+            mode,
+            n_requests: 0,
+            calls: HashMap::new(),
+            asked: HashMap::new(),
+            blocks: HashMap::new(),
+            streaming: HashMap::new(),
+            refused: HashMap::new(),
+            expected_inits: 0,
+            tasks: HashSet::new(),
+            notified: false,
+            steps: BTreeMap::new(),
+            last_error: None,
+            interrupted: false,
+            spent_usd: None,
+            abilities: Abilities {
+                modes: Mode::ALL.to_vec(),
+                steering: lifetime == Lifetime::Conversation,
+                fork: true,
+                images: lifetime == Lifetime::Conversation,
+                questions: lifetime == Lifetime::Conversation,
+                approvals: lifetime == Lifetime::Conversation,
+                streaming: true,
+                ..Abilities::default()
+            },
+            spoke: false,
+        }
+    }
+
+    fn call(&mut self, call: Call, control: &Control<'_>, ledger: &mut Ledger) {
+        self.n_requests += 1;
+        let id = format!("tl_{}", self.n_requests);
+        ledger.write(&write::control_request(&id, control));
+        self.calls.insert(id, call);
+    }
+
+    fn frame(&mut self, frame: Frame<'_>, line: &[u8], ledger: &mut Ledger) {
+        match frame {
+            Frame::Stream(stream) => self.stream(&stream, ledger),
+            Frame::Assistant(assistant) => self.assistant(&assistant, ledger),
+            Frame::User(user) => self.user(&user, ledger),
+            Frame::System(system) => self.system(&system, line, ledger),
+            Frame::Result(result) => self.result(&result, ledger),
+            Frame::ControlRequest { request_id, request } => {
+                self.control_request(&request_id, &request, ledger);
+            }
+            Frame::ControlResponse(response) => self.control_response(&response, ledger),
+            Frame::ControlCancel { request_id } => {
+                let id = RequestId::from(&*request_id);
+                self.asked.remove(&id);
+                ledger.expire_request(&id, "the agent took it back");
+            }
+            Frame::RateLimit(info) => rate_limit(&info, ledger),
+            Frame::Silent => {}
+            Frame::Unknown { name } => {
+                ledger.unparsed(format!("unknown frame {name:?}"), line);
+            }
+        }
+    }
+
+    fn stream(&mut self, stream: &claude::Stream<'_>, ledger: &mut Ledger) {
+        let event = &stream.event;
+        match &*event.kind {
+            "content_block_delta" => {
+                let (kind, text) = match (&event.delta.text, &event.delta.thinking) {
+                    (Some(text), _) => (Stream::Text, text),
+                    (None, Some(thinking)) => (Stream::Reasoning, thinking),
+                    (None, None) => return,
+                };
+                // The common case has no parent, and looking it up allocates nothing.
+                let parent = stream.parent.as_deref().map(ItemId::from);
+                if let Some(Streaming { item: Some(item), .. }) = self.streaming.get(&parent) {
+                    ledger.delta(item, kind, text);
+                }
+            }
+            "message_start" => {
+                let message = event.message.as_ref().map(|head| head.id.to_string());
+                let parent = stream.parent.as_deref().map(ItemId::from);
+                let message = message.unwrap_or_default();
+                self.streaming.insert(parent, Streaming { message, item: None });
+            }
+            "content_block_start" => {
+                let Some(block) = &event.content_block else { return };
+                let parent = stream.parent.as_deref().map(ItemId::from);
+                let Some(streaming) = self.streaming.get_mut(&parent) else { return };
+                let body = match &*block.kind {
+                    "text" => ItemBody::AgentMessage { text: Text::default() },
+                    "thinking" => ItemBody::Reasoning { text: Text::default(), signature: None },
+                    _ => {
+                        streaming.item = None;
+                        return;
+                    }
+                };
+                let id = format!("{}:{}", streaming.message, event.index);
+                let meta = meta_of(parent, Some(&streaming.message), None);
+                streaming.item = Some(id.clone());
+                let item = Item { id: ItemId::new(id), status: ItemStatus::InProgress, body };
+                ledger.upsert_item(meta, item);
+            }
+            "content_block_stop" => {
+                let parent = stream.parent.as_deref().map(ItemId::from);
+                if let Some(streaming) = self.streaming.get_mut(&parent) {
+                    streaming.item = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn assistant(&mut self, frame: &claude::Assistant<'_>, ledger: &mut Ledger) {
+        if let Some(error) = frame.error {
+            self.last_error = Some(word(error));
+            if frame.message.model.as_deref() == Some("<synthetic>") {
+                // The agent's own report of the failure; the turn's end says it in full.
+                for text in frame.message.content.0.iter().filter_map(|block| block.text.as_deref())
+                {
+                    ledger.notice(NoticeLevel::Warning, "api_error", first_line(text));
+                }
+                return;
+            }
+        }
+        let parent = frame.parent.as_deref().map(ItemId::from);
+        let message = frame.message.id.as_deref().unwrap_or_default();
+        for block in &frame.message.content.0 {
+            let number = self.blocks.entry(message.to_owned()).or_insert(0);
+            let id = ItemId::new(format!("{message}:{number}"));
+            *number += 1;
+            let meta = meta_of(parent.clone(), Some(message), None);
+            let status = if frame.aborted { ItemStatus::Cancelled } else { ItemStatus::Ok };
+            match &*block.kind {
+                "text" => {
+                    let text = block.text.as_deref().unwrap_or_default().into();
+                    let body = ItemBody::AgentMessage { text };
+                    ledger.complete_item(meta, Item { id, status, body });
+                }
+                "thinking" | "redacted_thinking" => {
+                    let text = block.thinking.as_deref().unwrap_or_default().into();
+                    let signature = block.signature.as_deref().map(str::to_owned);
+                    let body = ItemBody::Reasoning { text, signature };
+                    ledger.complete_item(meta, Item { id, status, body });
+                }
+                "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                    self.tool_use(block, parent.clone(), message, ledger);
+                }
+                kind if kind.ends_with("tool_result") => {
+                    self.tool_result(block, None, None, ledger);
+                }
+                kind => {
+                    ledger.notice(
+                        NoticeLevel::Info,
+                        "unknown_block",
+                        format!("the agent sent a block of the unknown kind {kind:?}"),
+                    );
+                }
+            }
+        }
+    }
+
+    fn tool_use(
+        &mut self,
+        block: &claude::Block<'_>,
+        parent: Option<ItemId>,
+        message: &str,
+        ledger: &mut Ledger,
+    ) {
+        let Some(id) = block.id.as_deref() else { return };
+        let name = block.name.as_deref().unwrap_or("tool");
+        let body = tool::begun(name, block.input);
+        let meta = meta_of(parent, Some(message), Some(id));
+        let item = Item { id: ItemId::from(id), status: ItemStatus::InProgress, body };
+        ledger.upsert_item(meta, item);
+        if name == "TodoWrite"
+            && let Some(plan) = block.input.and_then(tool::todos)
+        {
+            ledger.emit(Kind::PlanUpdated(plan));
+        }
+    }
+
+    fn user(&mut self, frame: &claude::User<'_>, ledger: &mut Ledger) {
+        if frame.is_replay {
+            return;
+        }
+        for block in &frame.message.content.0 {
+            match &*block.kind {
+                "tool_result" => {
+                    self.tool_result(block, frame.tool_use_result, frame.tool_result_meta, ledger);
+                }
+                "text" => self.injected(block.text.as_deref().unwrap_or_default(), frame, ledger),
+                _ => {}
+            }
+        }
+    }
+
+    /// A user message that the user did not write.
+    fn injected(&mut self, text: &str, frame: &claude::User<'_>, ledger: &mut Ledger) {
+        if text.starts_with("[Request interrupted by user") {
+            return;
+        }
+        if let Some(parent) = frame.parent.as_deref().map(ItemId::from) {
+            // The prompt a sub-agent was given.
+            let id = ItemId::new(format!("{parent}:prompt"));
+            let body = ItemBody::UserMessage { content: vec![Content::text(text)] };
+            let meta = meta_of(Some(parent), None, None);
+            ledger.complete_item(meta, Item { id, status: ItemStatus::Ok, body });
+        } else {
+            ledger.notice(NoticeLevel::Info, "injected", first_line(text));
+        }
+    }
+
+    fn tool_result(
+        &mut self,
+        block: &claude::Block<'_>,
+        sidecar: Option<&RawValue>,
+        meta: Option<&RawValue>,
+        ledger: &mut Ledger,
+    ) {
+        let Some(id) = block.tool_use_id.as_deref() else { return };
+        let Some(item) = ledger.item(id).cloned() else {
+            ledger.notice(
+                NoticeLevel::Info,
+                "orphan_result",
+                format!("a result came for the unknown tool call {id}"),
+            );
+            return;
+        };
+        let status = if block.is_error == Some(true) {
+            let refused = self.refused.remove(id);
+            outcome::of_failed_tool(id, block, meta, refused, self.interrupted)
+        } else {
+            ItemStatus::Ok
+        };
+        let mut item = Item { status, ..item };
+        let goes_on = tool::finish(&mut item, block, sidecar);
+        self.follow_steps(&item, sidecar, ledger);
+        if goes_on && status == ItemStatus::Ok {
+            item.status = ItemStatus::InProgress;
+            ledger.upsert_item(Meta::default(), item);
+            ledger.detach_item(id);
+        } else {
+            ledger.complete_item(Meta::default(), item);
+        }
+    }
+
+    /// `TaskCreate` and `TaskUpdate` keep a list of steps that only their results number.
+    fn follow_steps(&mut self, item: &Item, sidecar: Option<&RawValue>, ledger: &mut Ledger) {
+        let ItemBody::ToolCall { tool, input, .. } = &item.body else { return };
+        if item.status != ItemStatus::Ok {
+            return;
+        }
+        let changed = match tool.as_str() {
+            "TaskCreate" => tool::created_step(sidecar).map(|(id, text)| {
+                self.steps.insert(id, PlanEntry { text, status: PlanStatus::Pending });
+            }),
+            "TaskUpdate" => input.as_ref().and_then(tool::updated_step).map(|update| {
+                if update.deleted {
+                    self.steps.remove(&update.id);
+                } else if let Some(step) = self.steps.get_mut(&update.id) {
+                    if let Some(status) = update.status {
+                        step.status = status;
+                    }
+                    if let Some(text) = update.text {
+                        step.text = text;
+                    }
+                }
+            }),
+            _ => None,
+        };
+        if changed.is_some() {
+            let entries = self.steps.values().cloned().collect();
+            ledger.emit(Kind::PlanUpdated(Plan { entries, explanation: None }));
+        }
+    }
+
+    fn system(&mut self, frame: &claude::System<'_>, line: &[u8], ledger: &mut Ledger) {
+        match &*frame.subtype {
+            "init" => self.init(frame, ledger),
+            "status" => {
+                if let Some(mode) = frame.permission_mode.as_deref() {
+                    self.mode_changed(mode, ledger);
+                }
+                if frame.status.map(word).as_deref() == Some("compacting") {
+                    ledger.notice(
+                        NoticeLevel::Info,
+                        "compacting",
+                        "the agent is shortening its memory",
+                    );
+                }
+            }
+            "api_retry" => {
+                let what = frame.error.map(word).unwrap_or_default();
+                let status = frame.error_status.map(word).filter(|status| status != "null");
+                let status = status.map(|status| format!("HTTP {status}, ")).unwrap_or_default();
+                let delay = frame.retry_delay_ms.unwrap_or_default() / 1000.0;
+                ledger.notice(
+                    NoticeLevel::Warning,
+                    "api_retry",
+                    format!(
+                        "the provider did not answer ({status}{what}); try {} of {} in {delay:.1} s",
+                        frame.attempt.unwrap_or(1),
+                        frame.max_retries.unwrap_or(1),
+                    ),
+                );
+            }
+            "compact_boundary" => self.compacted(frame, ledger),
+            "task_started" => {
+                if let Some(task) = frame.task_id.as_deref() {
+                    self.tasks.insert(task.to_owned());
+                }
+            }
+            "background_tasks_changed" => self.tasks_changed(frame),
+            "task_notification" => self.task_ended(frame, ledger),
+            "permission_denied" => {
+                if let Some(id) = frame.tool_use_id.as_deref() {
+                    self.refused.insert(id.to_owned(), ItemStatus::Denied);
+                }
+            }
+            "local_command_output" | "informational" | "notification" => {
+                let text = frame.content.or(frame.message).map(word).unwrap_or_default();
+                ledger.notice(NoticeLevel::Info, &frame.subtype, text);
+            }
+            "thinking_tokens" | "task_progress" | "task_updated" | "hook_started"
+            | "hook_progress" | "hook_response" | "session_state_changed" | "ui_invalidate"
+            | "elicitation_complete" | "files_persisted" | "memory_recall" | "commands_changed"
+            | "plugin_install" | "control_request_progress" | "vcs_state_changed" => {}
+            "mirror_error" | "session_writes_lost" | "worker_shutting_down"
+            | "model_refusal_fallback" => {
+                ledger.notice(
+                    NoticeLevel::Warning,
+                    &frame.subtype,
+                    frame.message.or(frame.content).map(word).unwrap_or_default(),
+                );
+            }
+            other => ledger.unparsed(format!("unknown system frame {other:?}"), line),
+        }
+    }
+
+    /// `init` comes at the start of every turn, the agent's own included.
+    fn init(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {
+        if let Some(session) = frame.session_id.as_deref() {
+            ledger.set_session(session);
+        }
+        if self.expected_inits > 0 {
+            self.expected_inits -= 1;
+        } else if self.notified || ledger.current_turn().is_none() {
+            ledger.begin_turn(Origin::Agent, None);
+        }
+        self.notified = false;
+        let mut abilities = self.abilities.clone();
+        abilities.tools = names(frame.tools);
+        abilities.skills = names(frame.skills);
+        if abilities.commands.is_empty() {
+            let command = |name| AgentCommand { name, description: None, hint: None };
+            abilities.commands = names(frame.slash_commands).into_iter().map(command).collect();
+        }
+        let mode = frame.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
+        let configured = Configured {
+            agent_version: frame.claude_code_version.as_deref().map(str::to_owned),
+            model: frame.model.as_deref().map(str::to_owned),
+            mode: mode.map(|mode| self.same_mode(mode)),
+            cwd: frame.cwd.as_deref().map(str::to_owned),
+            abilities: (abilities != self.abilities).then(|| abilities.clone()),
+        };
+        self.abilities = abilities;
+        if let Some(mode) = configured.mode {
+            self.mode = mode;
+        }
+        if configured.abilities.is_some() || !self.spoke {
+            ledger.configured(configured);
+        }
+        self.spoke = true;
+    }
+
+    /// `yolo` is `bypassPermissions` to the agent; what the user chose is kept.
+    fn same_mode(&self, told: Mode) -> Mode {
+        if setup::mode_name(self.mode) == setup::mode_name(told) { self.mode } else { told }
+    }
+
+    fn mode_changed(&mut self, mode: &str, ledger: &mut Ledger) {
+        let Ok(mode) = mode.parse::<Mode>() else { return };
+        let mode = self.same_mode(mode);
+        if mode != self.mode {
+            self.mode = mode;
+            ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+        }
+    }
+
+    fn compacted(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Metadata {
+            trigger: Option<String>,
+            pre_tokens: Option<u64>,
+        }
+        let metadata: Metadata = frame
+            .compact_metadata
+            .and_then(|raw| serde_json::from_str(raw.get()).ok())
+            .unwrap_or_default();
+        self.n_requests += 1;
+        let id = ItemId::new(format!("compaction{}", self.n_requests));
+        let body = ItemBody::Compaction {
+            trigger: metadata.trigger,
+            tokens_before: metadata.pre_tokens,
+        };
+        ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+    }
+
+    fn tasks_changed(&mut self, frame: &claude::System<'_>) {
+        #[derive(Deserialize)]
+        struct Task {
+            task_id: String,
+        }
+        if let Some(tasks) = frame.tasks
+            && let Ok(tasks) = serde_json::from_str::<Vec<Task>>(tasks.get())
+        {
+            self.tasks = tasks.into_iter().map(|task| task.task_id).collect();
+        }
+    }
+
+    fn task_ended(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {
+        if let Some(task) = frame.task_id.as_deref() {
+            self.tasks.remove(task);
+        }
+        self.notified = true;
+        let Some(item) = frame.tool_use_id.as_deref().and_then(|id| ledger.item(id)).cloned()
+        else {
+            return;
+        };
+        let status = match frame.status.map(word).as_deref() {
+            Some("completed") | None => ItemStatus::Ok,
+            Some("killed" | "stopped" | "cancelled") => ItemStatus::Cancelled,
+            Some(_) => ItemStatus::Failed,
+        };
+        let mut item = Item { status, ..item };
+        tool::conclude(&mut item, frame.summary.as_deref().unwrap_or_default());
+        ledger.complete_item(Meta::default(), item);
+    }
+
+    fn result(&mut self, frame: &claude::ResultFrame<'_>, ledger: &mut Ledger) {
+        if let Some(session) = frame.session_id.as_deref()
+            && ledger.session().is_none()
+            && !session.is_empty()
+            && frame.num_turns != Some(0)
+        {
+            ledger.set_session(session);
+        }
+        let turn = self.turn_of_result(frame, ledger);
+        let last_error = self.last_error.take();
+        let usage = outcome::usage(frame, &mut self.spent_usd);
+        let open_tasks = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
+        let end =
+            outcome::of_turn(frame, last_error.as_deref(), self.interrupted, usage, open_tasks);
+        self.interrupted = false;
+        ledger.end_turn(&turn, end);
+        if ledger.current_turn().is_none() {
+            self.blocks.clear();
+            self.streaming.clear();
+            self.refused.clear();
+            self.asked.clear();
+        }
+        if self.lifetime == Lifetime::Turn && self.tasks.is_empty() {
+            ledger.close_input();
+        }
+    }
+
+    /// Results come in the order of their turns, save that those of the agent's own turns say so.
+    fn turn_of_result(&mut self, frame: &claude::ResultFrame<'_>, ledger: &mut Ledger) -> TurnId {
+        let own = frame.origin.as_ref().is_some_and(|origin| origin.kind == "task-notification");
+        let open = if own { ledger.follow_up_turn() } else { ledger.oldest_turn() };
+        match open.cloned() {
+            Some(turn) => turn,
+            None => {
+                if own && ledger.current_turn().is_some() {
+                    // Its `init` was taken for the user's turn, whose own is still to come.
+                    self.expected_inits += 1;
+                }
+                ledger.begin_turn(Origin::Agent, None)
+            }
+        }
+    }
+
+    fn control_request(
+        &mut self,
+        id: &str,
+        request: &claude::ControlRequest<'_>,
+        ledger: &mut Ledger,
+    ) {
+        if request.subtype != "can_use_tool" {
+            // Silence would stall the turn, so what we do not offer is refused at once.
+            let error = format!("unsupported control request {:?}", &*request.subtype);
+            ledger.write(&write::control_error(id, &error));
+            ledger.notice(NoticeLevel::Warning, "unsupported_request", error);
+            return;
+        }
+        let (asked, question) = ask::question(id, request, ledger);
+        let native = Native {
+            request: Some(id.to_owned()),
+            item: request.tool_use_id.as_deref().map(str::to_owned),
+            ..Native::default()
+        };
+        self.asked.insert(question.id.clone(), asked);
+        ledger.open_request(Meta { parent: None, native }, question);
+    }
+
+    fn control_response(&mut self, response: &claude::ControlResponse<'_>, ledger: &mut Ledger) {
+        // The agent may answer twice; the second answer is nobody's.
+        let Some(call) = self.calls.remove(&*response.request_id) else {
+            tracing::debug!(id = &*response.request_id, "late or unknown control response");
+            return;
+        };
+        let failed = response.subtype == "error";
+        let error = response.error.as_deref().unwrap_or("no reason given");
+        match call {
+            Call::Initialize => {
+                if let Some(answer) = response.response {
+                    self.initialized(answer, ledger);
+                }
+            }
+            Call::Interrupt if failed => {
+                ledger.notice(NoticeLevel::Warning, "interrupt_refused", error);
+            }
+            Call::Interrupt => {}
+            Call::SetMode(mode) if failed => {
+                ledger.notice(
+                    NoticeLevel::Warning,
+                    "mode_refused",
+                    format!("the agent stays in mode {}: {mode} was refused: {error}", self.mode),
+                );
+            }
+            Call::SetMode(mode) => {
+                if mode != self.mode {
+                    self.mode = mode;
+                    ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+                }
+            }
+            Call::SetModel(model) if failed => {
+                let model = model.as_deref().unwrap_or("the default");
+                ledger.notice(
+                    NoticeLevel::Warning,
+                    "model_refused",
+                    format!("the model stays as it is: {model} was refused: {error}"),
+                );
+            }
+            Call::SetModel(model) => {
+                ledger.configured(Configured { model, ..Configured::default() });
+            }
+        }
+    }
+
+    fn initialized(&mut self, answer: &RawValue, ledger: &mut Ledger) {
+        let Ok(answer) = serde_json::from_str::<claude::Initialized<'_>>(answer.get()) else {
+            ledger.notice(
+                NoticeLevel::Warning,
+                "initialize",
+                "the agent's answer to initialize is not understood",
+            );
+            return;
+        };
+        let some = |text: &str| (!text.is_empty()).then(|| first_line(text));
+        self.abilities.commands = answer
+            .commands
+            .iter()
+            .map(|command| AgentCommand {
+                name: command.name.to_string(),
+                description: some(&command.description),
+                hint: command.argument_hint.map(word).and_then(|hint| some(&hint)),
+            })
+            .collect();
+        self.abilities.models = answer
+            .models
+            .iter()
+            .map(|model| ModelInfo {
+                id: model.value.to_string(),
+                name: model.display_name.to_string(),
+                description: some(&model.description),
+            })
+            .collect();
+        let efforts = answer.models.iter().find_map(|model| model.supported_effort_levels);
+        self.abilities.efforts = names(efforts);
+    }
+
+    fn say(&self, prompt: &Prompt, ledger: &mut Ledger) {
+        match self.lifetime {
+            Lifetime::Conversation => ledger.write(&write::user(&ask::blocks(&prompt.content))),
+            Lifetime::Turn => {
+                for piece in &prompt.content {
+                    if let Some(text) = piece.as_text() {
+                        ledger.write(text.preview().as_bytes());
+                    }
+                }
+                ledger.close_input();
+            }
+        }
+    }
+}
+
+impl Driver for ClaudeDriver {
+    fn started(&mut self, ledger: &mut Ledger) {
+        if self.lifetime == Lifetime::Conversation {
+            self.call(Call::Initialize, &Control::Initialize, ledger);
+        }
+    }
+
+    fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
+        match claude::parse(line) {
+            Ok(frame) => self.frame(frame, line, ledger),
+            Err(error) => {
+                let repaired = claude::repair_surrogates(line);
+                match repaired.as_deref().map(claude::parse) {
+                    Some(Ok(frame)) => self.frame(frame, line, ledger),
+                    _ => ledger.unparsed(error.to_string(), line),
+                }
+            }
+        }
+    }
+
+    fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
+        self.interrupted = false;
+        self.last_error = None;
+        self.expected_inits += 1;
+        self.say(prompt, ledger);
+    }
+
+    fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {
+        if self.lifetime == Lifetime::Turn {
+            return Err(Refused(
+                "Claude Code takes no message during a turn when each turn has its own process"
+                    .to_owned(),
+            ));
+        }
+        self.say(prompt, ledger);
+        Ok(())
+    }
+
+    fn interrupt(&mut self, ledger: &mut Ledger) -> bool {
+        self.interrupted = true;
+        if self.lifetime == Lifetime::Turn {
+            return false;
+        }
+        self.call(Call::Interrupt, &Control::Interrupt, ledger);
+        true
+    }
+
+    fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        let Some(asked) = self.asked.remove(request) else {
+            return Err(Refused(format!("request {request} is answered or gone")));
+        };
+        if let Answer::Deny { stop, .. } = answer {
+            if let Some(tool_use) = &asked.tool_use {
+                self.refused.insert(tool_use.clone(), ItemStatus::Declined);
+            }
+            self.interrupted |= *stop;
+        }
+        ledger.write(&ask::answer(request, &asked, answer));
+        Ok(())
+    }
+
+    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
+        // A process that was not started to never ask cannot be told to later.
+        if self.lifetime == Lifetime::Turn || setup::mode_name(mode) == "bypassPermissions" {
+            return false;
+        }
+        let control = Control::SetPermissionMode { mode: setup::mode_name(mode) };
+        self.call(Call::SetMode(mode), &control, ledger);
+        true
+    }
+
+    fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool {
+        if self.lifetime == Lifetime::Turn {
+            return false;
+        }
+        self.call(Call::SetModel(model.map(str::to_owned)), &Control::SetModel { model }, ledger);
+        true
+    }
+
+    fn explain_exit(&self, exit: &ExitInfo) -> Failure {
+        setup::explain_exit(exit, self.spoke)
+    }
+}
+
+fn rate_limit(info: &claude::RateLimitInfo<'_>, ledger: &mut Ledger) {
+    let rejected = info.status == "rejected";
+    ledger.emit(Kind::Notice(Notice {
+        level: if rejected { NoticeLevel::Warning } else { NoticeLevel::Info },
+        code: "rate_limit".to_owned(),
+        text: format!("the provider's limit: {}", &*info.status),
+        rate_limit: Some(RateLimit {
+            status: info.status.to_string(),
+            limit: info.rate_limit_type.as_deref().map(str::to_owned),
+            used: info.utilization,
+            resets_at: info.resets_at.map(|seconds| seconds as i64),
+        }),
+    }));
+}
+
+fn meta_of(parent: Option<ItemId>, message: Option<&str>, item: Option<&str>) -> Meta {
+    let native = Native {
+        message: message.map(str::to_owned),
+        item: item.map(str::to_owned),
+        ..Native::default()
+    };
+    Meta { parent, native }
+}
+
+/// A JSON string as text, anything else as its JSON.
+pub(super) fn word(raw: &RawValue) -> String {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+}
+
+/// A list of strings, or of objects with a name.
+fn names(raw: Option<&RawValue>) -> Vec<String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Named {
+        Plain(String),
+        Object { name: String },
+    }
+    let named: Vec<Named> =
+        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    named
+        .into_iter()
+        .map(|named| match named {
+            Named::Plain(name) | Named::Object { name } => name,
+        })
+        .collect()
+}
+
+/// The first line of a text, shortened.
+pub(super) fn first_line(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line = text.lines().next().unwrap_or_default();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+        None => line.to_owned(),
+    }
+}

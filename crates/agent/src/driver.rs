@@ -1,0 +1,151 @@
+//! What an agent and its driver are.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tieline_event::{Answer, Failure, FailureCode, Mode, Prompt, RequestId};
+
+use crate::ledger::Ledger;
+
+/// Knows how to start an agent and how to speak with it.
+pub trait Agent: Send + Sync {
+    /// The name users give it.
+    fn name(&self) -> &'static str;
+
+    /// How to start it for a conversation, and the core that speaks with it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says what the user can do: not installed, refused as root, …
+    fn launch(&self, launch: &Launch<'_>) -> Result<Plan, Failure>;
+}
+
+/// For which conversation an agent is started.
+#[derive(Debug, Clone)]
+pub struct Launch<'a> {
+    /// Where it works.
+    pub workspace: &'a Path,
+    /// How much it may do.
+    pub mode: Mode,
+    /// Which model, if not its default.
+    pub model: Option<&'a str>,
+    /// The native session to go on with.
+    pub resume: Option<&'a str>,
+}
+
+/// A started agent in waiting: its command line and its driver.
+pub struct Plan {
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// Its arguments. Never a prompt.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: tieline_proc::Env,
+    /// The core that speaks with it.
+    pub driver: Box<dyn Driver>,
+    /// The process serves one turn and ends with it.
+    pub one_turn: bool,
+}
+
+/// The sans-IO core of one agent process.
+pub trait Driver: Send {
+    /// The process is there; nothing was read or written yet.
+    fn started(&mut self, ledger: &mut Ledger);
+
+    /// The agent wrote a line, given without its terminator.
+    fn line(&mut self, line: &[u8], ledger: &mut Ledger);
+
+    /// A turn was begun in the ledger; tell the agent.
+    fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger);
+
+    /// The user says something while a turn runs.
+    ///
+    /// # Errors
+    /// When this agent takes no message during a turn.
+    fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused>;
+
+    /// The user wants the turn to stop. `false` when the wire has no word for it, so that a signal
+    /// must do.
+    fn interrupt(&mut self, ledger: &mut Ledger) -> bool;
+
+    /// A request has its answer.
+    ///
+    /// # Errors
+    /// When the agent takes no answer to it any more.
+    fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused>;
+
+    /// Change the mode from now on. `false` when that needs a new process.
+    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool;
+
+    /// Change the model from now on. `false` when that needs a new process.
+    fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool;
+
+    /// What the end of the process means for a turn that was still open.
+    fn explain_exit(&self, exit: &ExitInfo) -> Failure;
+}
+
+/// A command this agent cannot follow, with the reason for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// Why a built-in agent program ended badly.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Reading or writing failed.
+    #[error("cannot speak with the host")]
+    Io(#[from] std::io::Error),
+    /// The script is not one.
+    #[error("line {line} of the script: {reason}")]
+    Script {
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// How an agent's process ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ExitInfo {
+    /// Its exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// The end of its stderr.
+    pub stderr: String,
+    /// We ended it, and why.
+    pub stopped: Option<Failure>,
+}
+
+impl ExitInfo {
+    /// `exited with status 3`, `was killed by signal 9`.
+    pub fn describe(&self) -> String {
+        match (self.code, self.signal) {
+            (_, Some(signal)) => format!("was killed by signal {signal}"),
+            (Some(code), None) => format!("exited with status {code}"),
+            (None, None) => "ended".to_owned(),
+        }
+    }
+}
+
+/// A value that will stand on a command line: refused when it could be taken for a flag or breaks
+/// the line.
+///
+/// # Errors
+/// A [`Failure`] that names the value's purpose.
+pub fn checked_argument<'a>(purpose: &str, value: &'a str) -> Result<&'a str, Failure> {
+    if value.is_empty() || value.starts_with('-') || value.chars().any(char::is_control) {
+        return Err(Failure::new(
+            FailureCode::BadRequest,
+            format!("{value:?} cannot be a {purpose}"),
+        )
+        .hint("it may not be empty, start with '-' or contain control characters"));
+    }
+    Ok(value)
+}

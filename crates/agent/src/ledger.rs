@@ -1,0 +1,470 @@
+//! The books every driver keeps its turns, items and requests in.
+//!
+//! A driver says what it saw; the ledger makes events of it and holds the invariants: deltas carry
+//! their offset, a turn ends once, and its end closes what is still open in it.
+
+use tieline_event::{
+    Configured, Delta, EndSignal, Expired, Failure, FrameNo, FrameRange, Item, ItemBody, ItemId,
+    ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request, RequestId, Stream,
+    Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed, Usage,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// What a driver gives to the outside.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // most are events, and they are moved once
+pub enum Output {
+    /// To be stored, then shown.
+    Event(Draft),
+    /// To be shown at once.
+    Delta(Delta),
+}
+
+/// An event that has no place in its conversation yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// In which turn.
+    pub turn: Option<TurnId>,
+    /// The item whose work this is.
+    pub parent: Option<ItemId>,
+    /// Who caused it.
+    pub origin: Option<Origin>,
+    /// The agent's own names.
+    pub native: Native,
+    /// The frames it was read from.
+    pub frames: Option<FrameRange>,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// What stands around an item or a request.
+#[derive(Debug, Clone, Default)]
+pub struct Meta {
+    /// The item whose work this is.
+    pub parent: Option<ItemId>,
+    /// The agent's own names.
+    pub native: Native,
+}
+
+/// How a turn ended, in a driver's words.
+#[derive(Debug, Clone)]
+pub struct TurnEnd {
+    /// How.
+    pub status: TurnStatus,
+    /// Why, when it failed.
+    pub error: Option<Failure>,
+    /// What told us.
+    pub signal: EndSignal,
+    /// The agent's own word.
+    pub stop_reason: Option<String>,
+    /// The final text; without it the turn's last message counts.
+    pub text: Option<String>,
+    /// What it used.
+    pub usage: Option<Usage>,
+    /// How long it took, where the agent says so.
+    pub duration_ms: Option<u64>,
+    /// Tasks that go on.
+    pub open_tasks: u32,
+}
+
+/// An item that is not over.
+#[derive(Debug, Clone)]
+pub struct OpenItem {
+    /// The item as last told, without what streamed since.
+    pub item: Item,
+    /// Its turn.
+    pub turn: Option<TurnId>,
+    /// What stands around it.
+    pub meta: Meta,
+    /// What streamed so far.
+    pub streamed: String,
+    stream: Option<Stream>,
+    /// It goes on after its turn.
+    detached: bool,
+}
+
+impl OpenItem {
+    /// The item as it stands, with what streamed.
+    pub fn snapshot(&self) -> Item {
+        let mut item = self.item.clone();
+        if self.streamed.is_empty() {
+            return item;
+        }
+        match &mut item.body {
+            ItemBody::AgentMessage { text }
+            | ItemBody::Reasoning { text, .. }
+            | ItemBody::Plan { text }
+            | ItemBody::Review { text }
+            | ItemBody::Command { output: text, .. } => *text = Text::from(self.streamed.as_str()),
+            _ => {}
+        }
+        item
+    }
+}
+
+#[derive(Debug)]
+struct OpenTurn {
+    id: TurnId,
+    origin: Origin,
+    last_text: Option<String>,
+}
+
+#[derive(Debug)]
+struct OpenRequest {
+    id: RequestId,
+    turn: Option<TurnId>,
+    native: Native,
+}
+
+/// The books.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    n_turns: u64,
+    n_messages: u64,
+    turns: Vec<OpenTurn>,
+    items: Vec<OpenItem>,
+    requests: Vec<OpenRequest>,
+    session: Option<String>,
+    session_changed: bool,
+    frame: Option<FrameNo>,
+    outputs: Vec<Output>,
+    writes: Vec<u8>,
+    close_input: bool,
+}
+
+impl Ledger {
+    /// Books for a conversation that has had so many turns.
+    pub fn new(n_turns: u64, session: Option<String>) -> Self {
+        Self { n_turns, session, ..Self::default() }
+    }
+
+    /// How many turns there have been.
+    pub fn n_turns(&self) -> u64 {
+        self.n_turns
+    }
+
+    /// The turn new items belong to: the one that began last.
+    pub fn current_turn(&self) -> Option<&TurnId> {
+        self.turns.last().map(|turn| &turn.id)
+    }
+
+    /// The turn that waits longest for its end.
+    pub fn oldest_turn(&self) -> Option<&TurnId> {
+        self.turns.first().map(|turn| &turn.id)
+    }
+
+    /// The open turn that the agent began by itself.
+    pub fn follow_up_turn(&self) -> Option<&TurnId> {
+        self.turns.iter().find(|turn| turn.origin == Origin::Agent).map(|turn| &turn.id)
+    }
+
+    /// Whether a turn is not over.
+    pub fn is_open(&self, turn: &TurnId) -> bool {
+        self.turns.iter().any(|open| open.id == *turn)
+    }
+
+    /// Items that are not over.
+    pub fn open_items(&self) -> &[OpenItem] {
+        &self.items
+    }
+
+    /// Requests that wait.
+    pub fn open_requests(&self) -> impl Iterator<Item = &RequestId> {
+        self.requests.iter().map(|request| &request.id)
+    }
+
+    /// The native session.
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// The frame that is being read; the events it causes point at it.
+    pub fn at_frame(&mut self, frame: Option<FrameNo>) {
+        self.frame = frame;
+    }
+
+    /// Takes what is to be stored and shown.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Takes what is to be written to the agent.
+    pub fn take_writes(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.writes)
+    }
+
+    /// Whether the agent's input is to be closed once everything is written.
+    pub fn take_close_input(&mut self) -> bool {
+        std::mem::take(&mut self.close_input)
+    }
+
+    /// Takes the native session, when it changed.
+    pub fn take_session_change(&mut self) -> Option<&str> {
+        std::mem::take(&mut self.session_changed).then_some(self.session.as_deref()).flatten()
+    }
+
+    /// Queues bytes for the agent.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.writes.extend_from_slice(bytes);
+    }
+
+    /// The agent's input ends after what is queued.
+    pub fn close_input(&mut self) {
+        self.close_input = true;
+    }
+
+    /// The agent named its session.
+    pub fn set_session(&mut self, session: &str) {
+        if self.session.as_deref() != Some(session) {
+            self.session = Some(session.to_owned());
+            self.session_changed = true;
+        }
+    }
+
+    /// A turn begins.
+    pub fn begin_turn(&mut self, origin: Origin, idempotency_key: Option<String>) -> TurnId {
+        self.n_turns += 1;
+        let id = TurnId::new(format!("t{}", self.n_turns));
+        self.turns.push(OpenTurn { id: id.clone(), origin, last_text: None });
+        self.emit(Kind::TurnStarted(TurnStarted { origin, idempotency_key }));
+        id
+    }
+
+    /// The user said something.
+    pub fn user_message(&mut self, prompt: &Prompt) {
+        self.n_messages += 1;
+        let id = match self.current_turn() {
+            Some(turn) => ItemId::new(format!("{turn}:user{}", self.n_messages)),
+            None => ItemId::new(format!("user{}", self.n_messages)),
+        };
+        let body = ItemBody::UserMessage { content: prompt.content.clone() };
+        self.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+    }
+
+    /// An item is new or changed and goes on.
+    pub fn upsert_item(&mut self, meta: Meta, item: Item) {
+        if let Some(open) = self.items.iter_mut().find(|open| open.item.id == item.id) {
+            open.item = item.clone();
+            let (turn, parent) = (open.turn.clone(), open.meta.parent.clone());
+            let native = open.meta.native.clone();
+            self.push(turn, parent, native, Kind::ItemUpdated(item));
+            return;
+        }
+        let turn = self.turn_of(meta.parent.as_ref());
+        self.items.push(OpenItem {
+            item: item.clone(),
+            turn: turn.clone(),
+            meta: meta.clone(),
+            streamed: String::new(),
+            stream: None,
+            detached: false,
+        });
+        self.push(turn, meta.parent, meta.native, Kind::ItemStarted(item));
+    }
+
+    /// An item that is open.
+    pub fn item(&self, id: &str) -> Option<&Item> {
+        self.items.iter().rev().find(|open| open.item.id.as_str() == id).map(|open| &open.item)
+    }
+
+    /// An open item goes on after its turn.
+    pub fn detach_item(&mut self, id: &str) {
+        if let Some(open) = self.items.iter_mut().find(|open| open.item.id.as_str() == id) {
+            open.detached = true;
+        }
+    }
+
+    /// An item is over. One that was never open is told in this single event.
+    pub fn complete_item(&mut self, meta: Meta, item: Item) {
+        let open = self
+            .items
+            .iter()
+            .position(|open| open.item.id == item.id)
+            .map(|index| self.items.remove(index));
+        let (turn, meta) = match open {
+            Some(open) => (open.turn, open.meta),
+            None => (self.turn_of(meta.parent.as_ref()), meta),
+        };
+        if let (ItemBody::AgentMessage { text }, None) = (&item.body, &meta.parent) {
+            let text = text.preview();
+            if let Some(open) = self.turns.iter_mut().find(|open| Some(&open.id) == turn.as_ref()) {
+                open.last_text = Some(text.to_owned());
+            }
+        }
+        self.push(turn, meta.parent, meta.native, Kind::ItemCompleted(item));
+    }
+
+    /// An open item grew. Growth of an item nobody opened is not told.
+    pub fn delta(&mut self, id: &str, stream: Stream, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let Some(open) = self.items.iter_mut().rev().find(|open| open.item.id.as_str() == id)
+        else {
+            return;
+        };
+        if open.stream != Some(stream) {
+            open.stream = Some(stream);
+            open.streamed.clear();
+        }
+        let Some(turn) = open.turn.clone().or_else(|| self.turns.last().map(|turn| turn.id.clone()))
+        else {
+            return;
+        };
+        let offset = open.streamed.len() as u64;
+        open.streamed.push_str(text);
+        self.outputs.push(Output::Delta(Delta {
+            turn,
+            item: open.item.id.clone(),
+            parent: open.meta.parent.clone(),
+            stream,
+            offset,
+            text: text.to_owned(),
+        }));
+    }
+
+    /// The agent asks.
+    pub fn open_request(&mut self, meta: Meta, request: Request) {
+        let turn = self.turn_of(meta.parent.as_ref().or(request.item.as_ref()));
+        self.requests.push(OpenRequest {
+            id: request.id.clone(),
+            turn: turn.clone(),
+            native: meta.native.clone(),
+        });
+        self.push(turn, meta.parent, meta.native, Kind::RequestOpened(request));
+    }
+
+    /// A request is answered. The caller tells by whom with `request.resolved`.
+    pub fn close_request(&mut self, id: &RequestId, kind: Kind) -> bool {
+        let Some(index) = self.requests.iter().position(|open| open.id == *id) else {
+            return false;
+        };
+        let open = self.requests.remove(index);
+        self.push(open.turn, None, open.native, kind);
+        true
+    }
+
+    /// A request is taken back.
+    pub fn expire_request(&mut self, id: &RequestId, reason: &str) {
+        let expired = Expired { request: id.clone(), reason: reason.to_owned() };
+        self.close_request(id, Kind::RequestExpired(expired));
+    }
+
+    /// A turn is over. Nothing happens when it was over before.
+    pub fn end_turn(&mut self, turn: &TurnId, end: TurnEnd) {
+        let Some(index) = self.turns.iter().position(|open| open.id == *turn) else { return };
+        let reason = match end.status {
+            TurnStatus::Completed => "the turn ended",
+            TurnStatus::Failed => "the turn failed",
+            TurnStatus::Interrupted => "the turn was interrupted",
+        };
+        self.close_what_is_open(|of| of == Some(turn), false, reason);
+        let open = self.turns.remove(index);
+        let text = end.text.or(open.last_text).unwrap_or_default();
+        self.push(
+            Some(open.id),
+            None,
+            Native::default(),
+            Kind::TurnCompleted(TurnCompleted {
+                status: end.status,
+                error: end.error,
+                signal: end.signal,
+                stop_reason: end.stop_reason,
+                text: text.into(),
+                usage: end.usage,
+                duration_ms: end.duration_ms,
+                open_tasks: end.open_tasks,
+            }),
+        );
+    }
+
+    /// The agent is gone: every turn ends this way, and nothing stays open.
+    pub fn end_everything(&mut self, status: TurnStatus, error: Option<&Failure>, by: EndSignal) {
+        while let Some(turn) = self.oldest_turn().cloned() {
+            self.end_turn(
+                &turn,
+                TurnEnd {
+                    status,
+                    error: error.cloned(),
+                    signal: by,
+                    stop_reason: None,
+                    text: None,
+                    usage: None,
+                    duration_ms: None,
+                    open_tasks: 0,
+                },
+            );
+        }
+        self.close_what_is_open(|_| true, true, "the agent ended");
+    }
+
+    fn close_what_is_open(
+        &mut self,
+        is_mine: impl Fn(Option<&TurnId>) -> bool,
+        detached_too: bool,
+        reason: &str,
+    ) {
+        let requests: Vec<_> = self
+            .requests
+            .iter()
+            .filter(|open| is_mine(open.turn.as_ref()))
+            .map(|open| open.id.clone())
+            .collect();
+        for request in requests {
+            self.expire_request(&request, reason);
+        }
+        let (closing, staying) = std::mem::take(&mut self.items)
+            .into_iter()
+            .partition(|open| is_mine(open.turn.as_ref()) && (detached_too || !open.detached));
+        self.items = staying;
+        let closing: Vec<OpenItem> = closing;
+        for open in closing {
+            let mut item = open.snapshot();
+            item.status = ItemStatus::Cancelled;
+            self.push(open.turn, open.meta.parent, open.meta.native, Kind::ItemCompleted(item));
+        }
+    }
+
+    /// The agent told what it is, or that changed.
+    pub fn configured(&mut self, configured: Configured) {
+        let turn = self.current_turn().cloned();
+        let native = Native { session: self.session.clone(), ..Native::default() };
+        self.push(turn, None, native, Kind::ConversationConfigured(configured));
+    }
+
+    /// Something worth knowing.
+    pub fn notice(&mut self, level: NoticeLevel, code: &str, text: impl Into<String>) {
+        self.emit(Kind::Notice(Notice {
+            level,
+            code: code.to_owned(),
+            text: text.into(),
+            rate_limit: None,
+        }));
+    }
+
+    /// A line that is not understood.
+    pub fn unparsed(&mut self, reason: impl Into<String>, line: &[u8]) {
+        self.emit(Kind::Unparsed(Unparsed::new(reason, line)));
+    }
+
+    /// Anything else, in the current turn.
+    pub fn emit(&mut self, kind: Kind) {
+        let turn = self.current_turn().cloned();
+        self.push(turn, None, Native::default(), kind);
+    }
+
+    fn turn_of(&self, parent: Option<&ItemId>) -> Option<TurnId> {
+        let parent = parent.and_then(|id| self.items.iter().find(|open| open.item.id == *id));
+        match parent {
+            Some(OpenItem { turn: Some(turn), .. }) if self.is_open(turn) => Some(turn.clone()),
+            _ => self.current_turn().cloned(),
+        }
+    }
+
+    fn push(&mut self, turn: Option<TurnId>, parent: Option<ItemId>, native: Native, kind: Kind) {
+        let frames = self.frame.map(|frame| FrameRange { first: frame, last: frame });
+        self.outputs.push(Output::Event(Draft { turn, parent, origin: None, native, frames, kind }));
+    }
+}

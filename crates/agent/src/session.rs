@@ -1,0 +1,223 @@
+//! One agent process seen as bytes: framer, driver and ledger together.
+
+use tieline_event::{
+    Answer, EndSignal, FrameNo, Kind, Mode, Origin, Prompt, RequestId, Resolved, TurnId,
+    TurnStatus, Unparsed,
+};
+use tieline_wire::ndjson::{self, Framer, Line};
+
+use crate::driver::{Driver, ExitInfo, Refused};
+use crate::ledger::{Ledger, Output};
+
+/// Which way a frame went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the agent.
+    In,
+    /// From the agent.
+    Out,
+    /// The agent's stderr.
+    Err,
+}
+
+/// One agent process, without the process.
+pub struct Session {
+    framer: Framer,
+    driver: Box<dyn Driver>,
+    ledger: Ledger,
+    next_frame: FrameNo,
+    interrupted: bool,
+    spoke: bool,
+}
+
+impl Session {
+    /// A session whose frames are numbered from `next_frame`.
+    pub fn new(
+        driver: Box<dyn Driver>,
+        ledger: Ledger,
+        line_limit: usize,
+        next_frame: FrameNo,
+    ) -> Self {
+        let framer = Framer::new(line_limit);
+        Self { framer, driver, ledger, next_frame, interrupted: false, spoke: false }
+    }
+
+    /// The books, to look at.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The books, to add what only the owner knows.
+    pub fn ledger_mut(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    /// Gives the books back, for the next process of the same conversation.
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
+
+    /// The number of the next frame.
+    pub fn next_frame(&self) -> FrameNo {
+        self.next_frame
+    }
+
+    /// Whether the agent wrote anything yet.
+    pub fn spoke(&self) -> bool {
+        self.spoke
+    }
+
+    /// Whether somebody asked for the turn to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// The process is there.
+    pub fn started(&mut self) {
+        self.driver.started(&mut self.ledger);
+    }
+
+    /// Takes bytes of the agent's stdout. Every line is given to `keep` as received before the
+    /// driver sees it.
+    pub fn read(&mut self, chunk: &[u8], mut keep: impl FnMut(Direction, &[u8])) {
+        let Self { framer, driver, ledger, next_frame, spoke, .. } = self;
+        framer.feed(chunk, |line| {
+            *spoke = true;
+            see(line, driver.as_mut(), ledger, next_frame, &mut keep);
+        });
+    }
+
+    /// Takes what is to be written to the agent; each line is given to `keep`. The flag says that
+    /// the input is to be closed afterwards.
+    pub fn take_writes(&mut self, mut keep: impl FnMut(Direction, &[u8])) -> (Vec<u8>, bool) {
+        let bytes = self.ledger.take_writes();
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            keep(Direction::In, line);
+            self.next_frame = self.next_frame.next();
+        }
+        (bytes, self.ledger.take_close_input())
+    }
+
+    /// Keeps a piece of the agent's stderr.
+    pub fn keep_stderr(&mut self, bytes: &[u8], mut keep: impl FnMut(Direction, &[u8])) {
+        keep(Direction::Err, bytes);
+        self.next_frame = self.next_frame.next();
+    }
+
+    /// Takes what is to be stored and shown.
+    pub fn take_outputs(&mut self) -> Vec<Output> {
+        self.ledger.take_outputs()
+    }
+
+    /// Begins a turn.
+    pub fn start_turn(&mut self, prompt: &Prompt) -> TurnId {
+        self.interrupted = false;
+        let turn = self.ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
+        self.ledger.user_message(prompt);
+        self.driver.start_turn(prompt, &mut self.ledger);
+        turn
+    }
+
+    /// Says something while a turn runs.
+    ///
+    /// # Errors
+    /// When the agent takes no message now.
+    pub fn steer(&mut self, prompt: &Prompt) -> Result<(), Refused> {
+        self.driver.steer(prompt, &mut self.ledger)?;
+        self.ledger.user_message(prompt);
+        Ok(())
+    }
+
+    /// Stops the turn by the wire's own word; `false` when it has none.
+    pub fn interrupt(&mut self) -> bool {
+        self.interrupted = true;
+        self.driver.interrupt(&mut self.ledger)
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the request is answered or gone.
+    pub fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        by: Origin,
+        policy: Option<String>,
+    ) -> Result<(), Refused> {
+        self.driver.answer(request, answer, &mut self.ledger)?;
+        if matches!(answer, Answer::Deny { stop: true, .. }) {
+            self.interrupted = true;
+        }
+        let resolved = Resolved { request: request.clone(), answer: answer.clone(), by, policy };
+        self.ledger.close_request(request, Kind::RequestResolved(resolved));
+        Ok(())
+    }
+
+    /// Changes the mode; `false` when that needs a new process.
+    pub fn set_mode(&mut self, mode: Mode) -> bool {
+        self.driver.set_mode(mode, &mut self.ledger)
+    }
+
+    /// Changes the model; `false` when that needs a new process.
+    pub fn set_model(&mut self, model: Option<&str>) -> bool {
+        self.driver.set_model(model, &mut self.ledger)
+    }
+
+    /// The agent is gone and its output read to the end. The one path on which a turn fails
+    /// without the agent's word.
+    pub fn exited(&mut self, exit: &ExitInfo, mut keep: impl FnMut(Direction, &[u8])) {
+        let Self { framer, driver, ledger, next_frame, .. } = self;
+        framer.finish(|line| see(line, driver.as_mut(), ledger, next_frame, &mut keep));
+        ledger.at_frame(None);
+        let (status, failure) = match (&exit.stopped, self.interrupted) {
+            (Some(failure), _) => (TurnStatus::Failed, Some(failure.clone())),
+            (None, true) => (TurnStatus::Interrupted, None),
+            (None, false) => (TurnStatus::Failed, Some(self.driver.explain_exit(exit))),
+        };
+        let signal = match &exit.stopped {
+            Some(failure) if failure.code == tieline_event::FailureCode::Timeout => {
+                EndSignal::Timeout
+            }
+            Some(_) => EndSignal::Tieline,
+            None => EndSignal::Process,
+        };
+        self.ledger.end_everything(status, failure.as_ref(), signal);
+    }
+}
+
+fn see(
+    line: Line<'_>,
+    driver: &mut dyn Driver,
+    ledger: &mut Ledger,
+    next_frame: &mut FrameNo,
+    keep: &mut impl FnMut(Direction, &[u8]),
+) {
+    ledger.at_frame(Some(*next_frame));
+    *next_frame = next_frame.next();
+    match line {
+        Line::Whole(line) => {
+            keep(Direction::Out, line);
+            let content = ndjson::content(line);
+            if !content.is_empty() {
+                driver.line(content, ledger);
+            }
+        }
+        Line::Unfinished(line) => {
+            keep(Direction::Out, line);
+            // A last line may lack nothing but its terminator.
+            if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() {
+                driver.line(ndjson::content(line), ledger);
+            } else {
+                ledger.unparsed("end of input in the middle of a line", line);
+            }
+        }
+        Line::Oversized { head, bytes, sha256 } => {
+            keep(Direction::Out, head);
+            let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+            let unparsed = Unparsed::new("the line is longer than the limit", head);
+            ledger.emit(Kind::Unparsed(Unparsed { bytes, sha256: Some(sha256), ..unparsed }));
+        }
+    }
+    ledger.at_frame(None);
+}

@@ -1,0 +1,304 @@
+//! Every recording in `fixtures/` goes through the driver to a snapshot beside it. A new version of
+//! an agent is a new folder, not new code.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect_file;
+use serde_json::{Value, json};
+use tieline_agent::claude::{ClaudeDriver, Lifetime};
+use tieline_agent::{Direction, ExitInfo, Ledger, Output, Session};
+use tieline_event::{Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope, TurnStatus};
+
+use crate::show::show;
+
+/// A recorded run: what was written at which point, what was read, how it ended.
+struct Recording {
+    argv: Vec<String>,
+    out: Vec<u8>,
+    /// Lines the host wrote, with the number of lines that had been read by then.
+    said: Vec<(usize, Value)>,
+    exit: ExitInfo,
+}
+
+fn recordings() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude");
+    let mut found = Vec::new();
+    for version in std::fs::read_dir(root).unwrap() {
+        for file in std::fs::read_dir(version.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if let Some(scenario) = name.strip_suffix(".meta.json") {
+                found.push(path.with_file_name(scenario));
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() > 60, "only {} recordings", found.len());
+    found
+}
+
+fn load(scenario: &Path) -> Recording {
+    let read = |suffix: &str| {
+        let mut path = scenario.as_os_str().to_owned();
+        path.push(suffix);
+        std::fs::read(path).unwrap_or_default()
+    };
+    let meta: Value = serde_json::from_slice(&read(".meta.json")).unwrap();
+    let mut n_read = 0;
+    let mut said = Vec::new();
+    for line in read(".trace.jsonl").split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let entry: Value = serde_json::from_slice(line).unwrap();
+        match entry["dir"].as_str() {
+            Some("out") => n_read += 1,
+            _ => said.push((n_read, entry["line"].clone())),
+        }
+    }
+    let argv = meta["argv"].as_array().unwrap();
+    let code = meta["exit"].as_i64().map(|code| i32::try_from(code).unwrap());
+    Recording {
+        argv: argv.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect(),
+        out: read(".out.jsonl"),
+        said,
+        exit: ExitInfo {
+            code: code.filter(|code| *code >= 0),
+            signal: code.filter(|code| *code < 0).map(|code| -code),
+            stderr: String::from_utf8_lossy(&read(".stderr.txt")).into_owned(),
+            stopped: None,
+        },
+    }
+}
+
+/// The host's ids in the recordings begin with `drv_`, ours with `tl_`.
+fn with_our_ids(out: &[u8]) -> Vec<u8> {
+    String::from_utf8(out.to_vec()).unwrap().replace("\"drv_", "\"tl_").into_bytes()
+}
+
+fn flag<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
+    let at = argv.iter().position(|word| word == name)?;
+    argv.get(at + 1).map(String::as_str)
+}
+
+struct Replay {
+    session: Session,
+    outputs: Vec<Output>,
+    kept: Vec<u8>,
+    suggestions: BTreeMap<String, Vec<Json>>,
+}
+
+impl Replay {
+    fn new(recording: &Recording) -> Self {
+        let streaming = flag(&recording.argv, "--input-format") == Some("stream-json");
+        let lifetime = if streaming { Lifetime::Conversation } else { Lifetime::Turn };
+        let mode = flag(&recording.argv, "--permission-mode").unwrap_or("default");
+        let mode: Mode = mode.parse().unwrap();
+        let driver = Box::new(ClaudeDriver::new(lifetime, mode));
+        let ledger = Ledger::new(0, None);
+        let mut session = Session::new(driver, ledger, 64 << 20, FrameNo(1));
+        session.started();
+        let mut replay =
+            Self { session, outputs: vec![], kept: vec![], suggestions: BTreeMap::new() };
+        if !streaming {
+            let prompt = recording.argv.last().unwrap();
+            replay.session.start_turn(&Prompt::text(prompt.as_str()));
+        }
+        replay.settle();
+        replay
+    }
+
+    fn settle(&mut self) {
+        let (_, _) = self.session.take_writes(|_, _| {});
+        for output in self.session.take_outputs() {
+            if let Output::Event(draft) = &output
+                && let Kind::RequestOpened(request) = &draft.kind
+                && let tieline_event::RequestBody::Approval(approval) = &request.body
+            {
+                let id = request.id.as_str().to_owned();
+                self.suggestions.insert(id, approval.suggestions.clone());
+            }
+            self.outputs.push(output);
+        }
+    }
+
+    fn read(&mut self, line: &[u8]) {
+        let kept = &mut self.kept;
+        self.session.read(line, |direction, bytes| {
+            assert_eq!(direction, Direction::Out);
+            kept.extend_from_slice(bytes);
+        });
+        self.settle();
+    }
+
+    /// Does what the recorded host did.
+    fn say(&mut self, line: &Value) {
+        match line["type"].as_str() {
+            Some("user") => {
+                let content = &line["message"]["content"];
+                let text = content[0]["text"].as_str().or(content.as_str()).unwrap_or("[image]");
+                let prompt = Prompt::text(text);
+                if self.session.ledger().current_turn().is_some() {
+                    self.session.steer(&prompt).unwrap();
+                } else {
+                    self.session.start_turn(&prompt);
+                }
+            }
+            Some("control_request") if line["request"]["subtype"] == "interrupt" => {
+                assert!(self.session.interrupt());
+            }
+            Some("control_response") => self.answer(&line["response"]),
+            _ => {}
+        }
+        self.settle();
+    }
+
+    fn answer(&mut self, response: &Value) {
+        let id = response["request_id"].as_str().unwrap();
+        let answer = &response["response"];
+        let answer = if answer["behavior"] == "deny" {
+            Answer::Deny {
+                message: answer["message"].as_str().map(str::to_owned),
+                stop: answer["interrupt"] == json!(true),
+            }
+        } else if answer["behavior"] == "allow" {
+            match answer["updatedInput"]["answers"].as_object() {
+                Some(answers) => Answer::Answers {
+                    answers: answers
+                        .iter()
+                        .map(|(question, label)| {
+                            (question.clone(), vec![label.as_str().unwrap().to_owned()])
+                        })
+                        .collect(),
+                },
+                None => Answer::Allow {
+                    scope: match answer["updatedPermissions"].is_array() {
+                        true => Scope::Session,
+                        false => Scope::Once,
+                    },
+                    input: answer["updatedInput"]
+                        .as_object()
+                        .map(|input| Json::from_value(input).unwrap()),
+                    mode: None,
+                },
+            }
+        } else {
+            return; // answers to hooks and MCP messages, which we refuse
+        };
+        self.session.answer(&RequestId::from(id), &answer, Origin::Human, None).unwrap();
+    }
+}
+
+fn replay(recording: &Recording) -> Replay {
+    let mut replay = Replay::new(recording);
+    let out = with_our_ids(&recording.out);
+    let mut said = recording.said.iter().peekable();
+    let mut n_read = 0;
+    for line in out.split_inclusive(|byte| *byte == b'\n') {
+        while let Some((_, line)) = said.next_if(|(at, _)| *at <= n_read) {
+            replay.say(line);
+        }
+        replay.read(line);
+        n_read += 1;
+    }
+    said.for_each(|(_, line)| replay.say(line));
+    let Replay { session, kept, .. } = &mut replay;
+    session.exited(&recording.exit, |_, bytes| kept.extend_from_slice(bytes));
+    replay.settle();
+    assert_eq!(replay.kept, out, "frames are the input byte for byte");
+    replay
+}
+
+#[test]
+fn every_recording_replays_to_its_snapshot() {
+    for scenario in recordings() {
+        let recording = load(&scenario);
+        let replay = replay(&recording);
+        let mut text: String =
+            replay.outputs.iter().map(|output| format!("{}\n", show(output))).collect();
+        if let Some(session) = replay.session.ledger().session() {
+            text.push_str(&format!("session {session}\n"));
+        }
+        let version = scenario.parent().unwrap().file_name().unwrap().to_str().unwrap();
+        let name = scenario.file_name().unwrap().to_str().unwrap();
+        expect_file![format!("../snapshots/claude/{version}/{name}.txt")].assert_eq(&text);
+    }
+}
+
+#[test]
+fn every_turn_of_every_recording_ends_exactly_once_and_nothing_is_unparsed() {
+    for scenario in recordings() {
+        let recording = load(&scenario);
+        let replay = replay(&recording);
+        let mut open = Vec::new();
+        for output in &replay.outputs {
+            let Output::Event(draft) = output else { continue };
+            match &draft.kind {
+                Kind::TurnStarted(_) => open.push(draft.turn.clone()),
+                Kind::TurnCompleted(end) => {
+                    let at = open.iter().position(|turn| *turn == draft.turn);
+                    open.remove(at.unwrap_or_else(|| panic!("{scenario:?}: a second end")));
+                    assert_eq!(
+                        end.error.is_some(),
+                        end.status == TurnStatus::Failed,
+                        "{scenario:?}"
+                    );
+                }
+                Kind::Unparsed(it) => panic!("{scenario:?}: {it:?}"),
+                _ => {}
+            }
+        }
+        assert!(open.is_empty(), "{scenario:?}: {open:?} never ended");
+        assert_eq!(replay.session.ledger().open_items().len(), 0);
+        assert_eq!(replay.session.ledger().open_requests().count(), 0);
+    }
+}
+
+#[test]
+fn any_chunking_and_any_cut_ends_the_turn_once() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.325");
+    let recording = load(&root.join("shell-partial"));
+    for cut in (0..recording.out.len()).step_by(97) {
+        let mut replay = Replay::new(&recording);
+        for chunk in recording.out[..cut].chunks(61) {
+            replay.read(chunk);
+        }
+        let exit = ExitInfo { signal: Some(9), ..ExitInfo::default() };
+        let Replay { session, kept, .. } = &mut replay;
+        session.exited(&exit, |_, bytes| kept.extend_from_slice(bytes));
+        replay.settle();
+        assert_eq!(replay.kept, recording.out[..cut]);
+        let ends = replay.outputs.iter().filter(|output| {
+            matches!(output, Output::Event(draft) if matches!(draft.kind, Kind::TurnCompleted(_)))
+        });
+        assert_eq!(ends.count(), 1, "cut at {cut}");
+    }
+}
+
+#[test]
+fn garbage_between_the_lines_becomes_unparsed_and_changes_nothing_else() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.325");
+    let recording = load(&root.join("hello-partial"));
+    let clean = replay(&recording);
+    let mut replay = Replay::new(&recording);
+    let garbage: [&[u8]; 6] = [
+        b"[SandboxDebug] hello\n",
+        b"\xff\xfe\x00\n",
+        b"{\"type\":\"from_the_future\",\"x\":1}\n",
+        b"{\"type\":7}\n",
+        b"\n",
+        b"{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":1}]}}\n",
+    ];
+    for (n, line) in recording.out.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        replay.read(garbage[n % garbage.len()]);
+        replay.read(line);
+    }
+    replay.session.exited(&recording.exit, |_, _| {});
+    replay.settle();
+    let is_unparsed = |output: &&Output| {
+        matches!(output, Output::Event(draft) if matches!(draft.kind, Kind::Unparsed(_)))
+    };
+    let shown = |outputs: &[Output]| -> Vec<String> {
+        outputs.iter().filter(|output| !is_unparsed(output)).map(show).collect()
+    };
+    assert_eq!(shown(&replay.outputs), shown(&clean.outputs));
+    assert!(replay.outputs.iter().filter(is_unparsed).count() > 5);
+}
