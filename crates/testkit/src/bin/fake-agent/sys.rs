@@ -1,0 +1,69 @@
+//! What only the C library can do: forks, signals, closed descriptors.
+#![allow(unsafe_code)]
+
+use crate::script::Descent;
+
+/// How long a descendant lives if nobody ends it.
+const LIFETIME_SECONDS: u32 = 300;
+
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: `SIG_IGN` installs no handler, so no code of ours runs in a signal.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// Sends `signal` to this process.
+pub(crate) fn kill_self(signal: i32) {
+    // SAFETY: both calls take and return plain numbers.
+    unsafe { libc::kill(libc::getpid(), signal) };
+}
+
+pub(crate) fn close(descriptor: i32) {
+    // SAFETY: the numbers given are 0 to 2 and the duplicate of stdout, whose owner
+    // forgets it first; nothing uses them afterwards but to fail with EBADF.
+    unsafe { libc::close(descriptor) };
+}
+
+/// Leaves a descendant that does nothing; without `hold` it gives its pipes up.
+pub(crate) fn descend(how: Descent, hold: bool, descriptors: &[i32]) {
+    // SAFETY: this process has threads, so the child may only call what is safe
+    // after a fork in such a process; `live` keeps to that.
+    let child = unsafe { libc::fork() };
+    match child {
+        0 => live(how, hold, descriptors),
+        pid if matches!(how, Descent::DoubleFork) => reap(pid),
+        _ => {}
+    }
+}
+
+fn reap(pid: i32) {
+    // SAFETY: a null status is allowed, and `pid` is our own child.
+    unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+}
+
+fn live(how: Descent, hold: bool, descriptors: &[i32]) -> ! {
+    // SAFETY: every call here is async-signal-safe and none allocates. `_exit` keeps
+    // the child from running the parent's destructors.
+    unsafe {
+        match how {
+            Descent::Fork => {}
+            Descent::DoubleFork => {
+                if libc::fork() != 0 {
+                    libc::_exit(0);
+                }
+            }
+            Descent::Setsid => {
+                libc::setsid();
+            }
+            Descent::Nohup => {
+                libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            }
+        }
+        if !hold {
+            for descriptor in descriptors {
+                libc::close(*descriptor);
+            }
+        }
+        libc::sleep(LIFETIME_SECONDS);
+        libc::_exit(0);
+    }
+}

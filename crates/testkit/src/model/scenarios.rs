@@ -1,0 +1,269 @@
+//! The scenarios that every server knows.
+//!
+//! Their content is that of the recordings, so a run against the real agent and a
+//! replay of a recording tell the same story.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Dialect;
+use super::prompt::Prompt;
+use super::script::{Block, Script, Step};
+
+const UNICODE: &str = "Zażółć gęślą jaźń — 日本語 🙂👩‍👩‍👧 \u{2028} \"quoted\" \\ tab\t end\nsecond line\n\
+                       ```rust\nfn main() {}\n```";
+
+/// The script of the scenario that `prompt` names.
+pub(crate) fn builtin(prompt: &Prompt) -> Script {
+    let Some(scenario) = &prompt.scenario else {
+        return side_call(prompt);
+    };
+    if let Some(status) = scenario.name.strip_prefix("http").and_then(|s| s.parse().ok()) {
+        return http_error(status);
+    }
+    texts(prompt, &scenario.name)
+        .or_else(|| shells(prompt, &scenario.name))
+        .or_else(|| tools(prompt, &scenario.name))
+        .or_else(|| failures(&scenario.name))
+        .unwrap_or_else(|| Script::say(&format!("There is no scenario {}.", scenario.name)))
+}
+
+/// A call that is no turn of a user: a probe, a title, the inside of a web search.
+fn side_call(prompt: &Prompt) -> Script {
+    if prompt.dialect == Dialect::Messages
+        && prompt.tools.iter().any(|tool| tool.kind.starts_with("web_search"))
+    {
+        let query = prompt.text.rsplit(": ").next().unwrap_or_default().to_owned();
+        let blocks = vec![Block::ServerSearch { query }, Block::text("One page was found.")];
+        return Script::new([Step::Message(blocks)]);
+    }
+    Script::say("OK.")
+}
+
+fn texts(prompt: &Prompt, name: &str) -> Option<Script> {
+    let counted = |word: &str, n| (0..n).map(|i| format!("{word}{i} ")).collect::<Vec<_>>();
+    Some(match name {
+        "hello" => Script::say("Hello from the fake model."),
+        "echo" => Script::say(&format!("You said: {}", prompt.text)),
+        "unicode" => Script::say(UNICODE),
+        "think" => Script::new([Step::Message(vec![
+            Block::think("**Considering the request**\n\nThe user wants a greeting."),
+            Block::text("Thought about it. Hello."),
+        ])]),
+        "long" => {
+            let chunks = counted("word", prompt.n_or(100));
+            Script::new([Step::Message(vec![Block::Text(chunks)])])
+        }
+        "slow" => {
+            let chunks = counted("tick", prompt.n_or(20));
+            let pause = Duration::from_millis(100);
+            Script::new([Step::Message(vec![Block::Paced { chunks, pause }])])
+        }
+        "gated" => {
+            let chunks = counted("gated", prompt.n_or(10));
+            Script::new([Step::Message(vec![Block::Gated { gate: "gated".to_owned(), chunks }])])
+        }
+        "maxtokens" => Script::new([Step::MaxTokens(vec![Block::text("cut short")])]),
+        _ => return None,
+    })
+}
+
+fn shells(prompt: &Prompt, name: &str) -> Option<Script> {
+    let run = |command: &str, text: &str| Script::tool_then_say(shell(prompt, command), text);
+    Some(match name {
+        "shell" => Script::new([
+            Step::Message(vec![
+                Block::text("I will run a command."),
+                shell(prompt, "echo hello-from-shell; echo to-stderr 1>&2"),
+            ]),
+            Step::say("The command printed hello-from-shell."),
+        ]),
+        "shells" => {
+            let n = prompt.n_or(3);
+            let calls =
+                (0..n).map(|i| Step::Message(vec![shell(prompt, &format!("echo shell-{i}"))]));
+            let last = Step::say("All commands ran.");
+            Script::new(calls.chain([last]).collect::<Vec<_>>())
+        }
+        "parallel" => Script::new([
+            Step::Message(vec![shell(prompt, "echo one"), shell(prompt, "echo two")]),
+            Step::say("Both ran."),
+        ]),
+        "write" => {
+            let mut call = shell(prompt, "touch created-by-agent.txt && ls -1");
+            if let (Dialect::Responses, Block::ToolUse { input, .. }) = (prompt.dialect, &mut call)
+            {
+                input["sandbox_permissions"] = "require_escalated".into();
+                input["justification"] = "May I create a file in the workspace?".into();
+            }
+            Script::tool_then_say(call, "Done with write.")
+        }
+        "bigout" => run(&format!("seq 1 {}", prompt.n_or(1000)), "That was a lot."),
+        "fail-command" => run(
+            "echo before-failure; ls /nonexistent-dir; exit 3",
+            "The command failed with exit code 3.",
+        ),
+        "sleep" => {
+            run(&format!("echo started; sleep {}; echo finished", prompt.n_or(20)), "Slept.")
+        }
+        "background" => {
+            let mut call = shell(prompt, "sleep 1; echo bg-done");
+            if let (Dialect::Messages, Block::ToolUse { input, .. }) = (prompt.dialect, &mut call) {
+                input["run_in_background"] = true.into();
+            }
+            Script::tool_then_say(call, "Started in background.")
+        }
+        _ => return None,
+    })
+}
+
+fn tools(prompt: &Prompt, name: &str) -> Option<Script> {
+    let claude = prompt.dialect == Dialect::Messages;
+    let then = |call: Block, text: &str| Script::tool_then_say(call, text);
+    Some(match name {
+        "patch" => patch(prompt),
+        "read" if claude => {
+            then(Block::tool("Read", json!({"file_path": prompt.path("README.md")})), "I read it.")
+        }
+        "read" => then(shell(prompt, &format!("cat {}", prompt.path("README.md"))), "I read it."),
+        "plan" => Script::new([
+            Step::Message(vec![plan(claude, "in_progress", "pending")]),
+            Step::Message(vec![plan(claude, "completed", "completed")]),
+            Step::say("Plan finished."),
+        ]),
+        "tasks" => Script::new([
+            Step::tool(
+                "TaskCreate",
+                json!({
+                    "subject": "Look at the code", "description": "Read it all",
+                    "activeForm": "Looking at the code",
+                }),
+            ),
+            Step::tool("TaskUpdate", json!({"taskId": "1", "status": "in_progress"})),
+            Step::tool("TaskUpdate", json!({"taskId": "1", "status": "completed"})),
+            Step::say("Tasks finished."),
+        ]),
+        "question" => then(question(claude), "Thanks for answering."),
+        "planmode" => {
+            let plan = json!({"plan": "1. Do a thing\n2. Do another"});
+            then(Block::tool("ExitPlanMode", plan), "Plan mode over.")
+        }
+        "websearch" if claude => {
+            then(Block::tool("WebSearch", json!({"query": "rust async traits"})), "Searched.")
+        }
+        "websearch" => Script::new([Step::Message(vec![
+            Block::ServerSearch { query: "rust async traits".to_owned() },
+            Block::text("Searched."),
+        ])]),
+        "subagent" => {
+            let tool = if claude && !prompt.has_tool("Agent") { "Task" } else { "Agent" };
+            let input = json!({
+                "description": "Greet", "prompt": "Please greet. SCENARIO:shell",
+                "subagent_type": "general-purpose",
+            });
+            then(Block::tool(tool, input), "Subagent finished.")
+        }
+        "mcp" => then(Block::tool("mcp__fake__echo", json!({"text": "hi"})), "MCP done."),
+        "mcp-fail" => then(Block::tool("mcp__fake__echo", json!({"text": "fail"})), "MCP done."),
+        "unknown-tool" => {
+            then(Block::tool("BogusTool", json!({"x": 1})), "That tool does not exist.")
+        }
+        _ => return None,
+    })
+}
+
+fn failures(name: &str) -> Option<Script> {
+    let dropped = || Step::Drop { blocks: vec![Block::text("partial ")], after: 2 };
+    Some(match name {
+        "drop" => {
+            Script::new([Step::Attempts(vec![dropped(), Step::say("Recovered after a drop.")])])
+        }
+        "drop-always" => Script::new([dropped()]),
+        "failed" => Script::new([Step::ErrorEvent {
+            blocks: vec![Block::text("partial ")],
+            message: "fake failure inside the stream".to_owned(),
+        }]),
+        _ => return None,
+    })
+}
+
+fn http_error(status: u16) -> Script {
+    Script::new([Step::HttpError {
+        status,
+        message: format!("fake upstream error {status}"),
+        retry_after: (status == 429).then_some(1),
+    }])
+}
+
+/// A command in the shell tool of the agent that asks.
+fn shell(prompt: &Prompt, command: &str) -> Block {
+    match prompt.dialect {
+        Dialect::Messages => {
+            Block::tool("Bash", json!({"command": command, "description": "Run a test command"}))
+        }
+        Dialect::Responses => Block::tool("exec_command", json!({"cmd": command})),
+    }
+}
+
+fn patch(prompt: &Prompt) -> Script {
+    let path = prompt.path("notes.txt");
+    let (add, change) = match prompt.dialect {
+        Dialect::Messages => (
+            Block::tool("Write", json!({"file_path": path, "content": "alpha\nbeta\n"})),
+            Block::tool(
+                "Edit",
+                json!({
+                    "file_path": path, "old_string": "beta", "new_string": "gamma",
+                    "replace_all": false,
+                }),
+            ),
+        ),
+        Dialect::Responses => {
+            let patch = |body: &str| {
+                let text = format!("*** Begin Patch\n{body}\n*** End Patch");
+                Block::tool("apply_patch", Value::String(text))
+            };
+            (
+                patch("*** Add File: notes.txt\n+alpha\n+beta"),
+                patch("*** Update File: notes.txt\n@@\n alpha\n-beta\n+gamma"),
+            )
+        }
+    };
+    let steps = [Step::Message(vec![add]), Step::Message(vec![change])];
+    Script::new(steps.into_iter().chain([Step::say("Patched notes.txt.")]).collect::<Vec<_>>())
+}
+
+fn plan(claude: bool, first: &str, second: &str) -> Block {
+    let todo = |content: &str, status: &str, form: &str| json!({"content": content, "status": status, "activeForm": form});
+    if claude {
+        let todos = [
+            todo("Look at the code", first, "Looking at the code"),
+            todo("Change the code", second, "Changing the code"),
+        ];
+        return Block::tool("TodoWrite", json!({"todos": todos}));
+    }
+    let steps = [
+        json!({"step": "Look at the code", "status": first}),
+        json!({"step": "Change the code", "status": second}),
+    ];
+    Block::tool("update_plan", json!({"explanation": "Working through it", "plan": steps}))
+}
+
+fn question(claude: bool) -> Block {
+    let mut question = json!({
+        "question": "Which colour should I use?", "header": "Colour",
+        "options": [
+            {"label": "Red", "description": "Warm"}, {"label": "Blue", "description": "Cold"},
+        ],
+    });
+    let tool = if claude {
+        question["multiSelect"] = false.into();
+        "AskUserQuestion"
+    } else {
+        question["id"] = "colour".into();
+        question["options"][0]["label"] = "Red (Recommended)".into();
+        "request_user_input"
+    };
+    Block::tool(tool, json!({"questions": [question]}))
+}

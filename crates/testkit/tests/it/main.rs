@@ -1,0 +1,10 @@
+//! The testkit tested through its own edges: sockets and pipes.
+
+// Clippy knows a test by its attribute and takes the helpers here for other code.
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod fake_agent;
+mod installed;
+mod messages;
+mod responses;
