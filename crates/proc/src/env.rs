@@ -1,0 +1,155 @@
+//! The environment of a child: built name by name, never inherited by accident.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+
+/// The environment of a child. `Debug` shows names only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Env(BTreeMap<OsString, OsString>);
+
+impl Env {
+    /// No variable at all.
+    pub fn empty() -> Env {
+        Env::default()
+    }
+
+    /// Our own environment without the variables whose names look like secrets.
+    ///
+    /// A secret stays if its name begins with one of `own_prefixes` (the agent's own provider) or is
+    /// listed in `pass`. `CLAUDECODE` is always left out: it tells Claude Code that it runs inside
+    /// itself.
+    pub fn inherited(own_prefixes: &[&str], pass: &[String]) -> Env {
+        Env::filtered(std::env::vars_os(), own_prefixes, pass)
+    }
+
+    /// [`Env::inherited`] from given variables.
+    pub fn filtered(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        own_prefixes: &[&str],
+        pass: &[String],
+    ) -> Env {
+        let wanted = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            // A name that no child could be given (shells export functions under stranger ones)
+            // would make the whole spec unusable.
+            !name.is_empty()
+                && !name.contains('=')
+                && name != "CLAUDECODE"
+                && (!looks_secret(&name)
+                    || own_prefixes.iter().any(|prefix| name.starts_with(prefix))
+                    || pass.iter().any(|passed| *passed == name))
+        };
+        Env(variables.into_iter().filter(|(name, _)| wanted(name)).collect())
+    }
+
+    /// Sets a variable.
+    pub fn set(&mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> &mut Env {
+        self.0.insert(name.into(), value.into());
+        self
+    }
+
+    /// Removes a variable.
+    pub fn remove(&mut self, name: impl AsRef<OsStr>) -> &mut Env {
+        self.0.remove(name.as_ref());
+        self
+    }
+
+    /// The value of a variable.
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.0.get(name.as_ref()).map(OsString::as_os_str)
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &OsStr> {
+        self.0.keys().map(OsString::as_os_str)
+    }
+
+    /// How many variables there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no variable.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// `KEY` and `TOKEN` count only at the end of a word (`APIKEY`, `TOKENS`, `KEY2`), because
+/// `KEYBOARD_LAYOUT` and `TOKENIZERS_PARALLELISM` are no secrets; the other words have no harmless
+/// use.
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
+        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
+            let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            let word = word.strip_suffix('S').unwrap_or(word);
+            word.ends_with("KEY") || word.ends_with("TOKEN")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(own_prefixes: &[&str], pass: &[&str], kept: &[&str], dropped: &[&str]) {
+        let variables = kept.iter().chain(dropped).map(|name| ((*name).into(), "v".into()));
+        let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
+        let env = Env::filtered(variables, own_prefixes, &pass);
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        assert_eq!(env.names().collect::<Vec<_>>(), kept);
+    }
+
+    #[test]
+    fn names_that_look_like_secrets_are_left_out() {
+        check(
+            &[],
+            &[],
+            &[
+                "PATH",
+                "HOME",
+                "LANG",
+                "KEYBOARD_LAYOUT",
+                "TOKENIZERS_PARALLELISM",
+                "PWD",
+                "A_KEYED",
+            ],
+            &[
+                "OPENAI_API_KEY",
+                "AWS_ACCESS_KEY_ID",
+                "aws_secret_access_key",
+                "GITHUB_TOKEN",
+                "NPM_TOKENS",
+                "MYAPIKEY",
+                "KEY2",
+                "PGPASSWORD",
+                "DB_PASSWD",
+                "GOOGLE_APPLICATION_CREDENTIALS",
+                "CLAUDECODE",
+            ],
+        );
+    }
+
+    #[test]
+    fn own_prefixes_and_passed_names_stay_but_claudecode_never_does() {
+        check(
+            &["ANTHROPIC_", "CLAUDE"],
+            &["GITHUB_TOKEN", "CLAUDECODE"],
+            &["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "GITHUB_TOKEN"],
+            &["OPENAI_API_KEY", "CLAUDECODE", "MY_ANTHROPIC_API_KEY"],
+        );
+    }
+}
