@@ -27,12 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let dir = agents::install_dir();
-    if dir.is_dir() {
-        progress(&format!("agents already installed in {}", dir.display()))?;
-    } else {
-        install(&dir)?;
-    }
+    install_all()?;
     let mut stdout = io::stdout();
     if let Some(name) = &args.print {
         writeln!(stdout, "{}", program(name)?)?;
@@ -42,6 +37,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(stdout, "{name}\t{}", program(&name)?)?;
     }
     Ok(())
+}
+
+/// Installs what is missing.
+pub(crate) fn install_all() -> anyhow::Result<()> {
+    let dir = agents::install_dir();
+    if dir.is_dir() {
+        return Ok(progress(&format!("agents already installed in {}", dir.display()))?);
+    }
+    install(&dir)
 }
 
 fn install(dir: &Path) -> anyhow::Result<()> {

@@ -1,8 +1,11 @@
 //! The chores of this repository: `cargo xtask <command>`.
 
 mod agents;
+mod suite;
+#[cfg(test)]
+mod tidy;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::process::Command;
 
 use clap::{Parser, Subcommand};
@@ -18,11 +21,31 @@ struct Cli {
 enum Task {
     /// Install the pinned real agents and print where each one is.
     Agents(agents::Args),
+    /// Check and test everything: format, lints, fast tests, faults, real agents.
+    Test(suite::TestArgs),
+    /// Kill tieline under load a thousand times and count what is lost.
+    Soak(suite::SoakArgs),
+    /// Measure speed and memory, each number beside its floor or goal.
+    Bench(suite::BenchArgs),
+    /// Write the JSON schema of the events anew.
+    Schema,
+    /// Run a command in this network namespace after bringing its loopback interface up.
+    #[command(hide = true)]
+    Loopback {
+        /// The command.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Agents(args) => agents::run(&args),
+        Task::Test(args) => suite::test(&args),
+        Task::Soak(args) => suite::soak(&args),
+        Task::Bench(args) => suite::bench(&args),
+        Task::Schema => suite::schema(),
+        Task::Loopback { command } => suite::in_loopback(&command),
     }
 }
 

@@ -4,7 +4,7 @@
 //! their offset, a turn ends once, and its end closes what is still open in it.
 
 use tieline_event::{
-    Configured, Delta, EndSignal, Expired, Failure, FrameNo, FrameRange, Item, ItemBody, ItemId,
+    Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item, ItemBody, ItemId,
     ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request, RequestId, Stream,
     Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed, Usage,
 };
@@ -67,6 +67,22 @@ pub struct TurnEnd {
     pub duration_ms: Option<u64>,
     /// Tasks that go on.
     pub open_tasks: u32,
+}
+
+impl TurnEnd {
+    /// A turn that failed without the agent's word.
+    pub fn failed(failure: Failure, signal: EndSignal) -> Self {
+        Self {
+            status: TurnStatus::Failed,
+            error: Some(failure),
+            signal,
+            stop_reason: None,
+            text: None,
+            usage: None,
+            duration_ms: None,
+            open_tasks: 0,
+        }
+    }
 }
 
 /// An item that is not over.
@@ -132,6 +148,8 @@ pub struct Ledger {
     outputs: Vec<Output>,
     writes: Vec<u8>,
     close_input: bool,
+    /// A turn that fails for this reason, however the agent ends it.
+    overruled: Option<(TurnId, Failure, EndSignal)>,
 }
 
 impl Ledger {
@@ -213,6 +231,12 @@ impl Ledger {
     /// The agent's input ends after what is queued.
     pub fn close_input(&mut self) {
         self.close_input = true;
+    }
+
+    /// The next session is a new one.
+    pub fn forget_session(&mut self) {
+        self.session = None;
+        self.session_changed = false;
     }
 
     /// The agent named its session.
@@ -352,9 +376,17 @@ impl Ledger {
         self.close_request(id, Kind::RequestExpired(expired));
     }
 
+    /// A turn is to fail for this reason, however the agent ends it.
+    pub fn overrule(&mut self, turn: TurnId, failure: Failure, signal: EndSignal) {
+        self.overruled = Some((turn, failure, signal));
+    }
+
     /// A turn is over. Nothing happens when it was over before.
-    pub fn end_turn(&mut self, turn: &TurnId, end: TurnEnd) {
+    pub fn end_turn(&mut self, turn: &TurnId, mut end: TurnEnd) {
         let Some(index) = self.turns.iter().position(|open| open.id == *turn) else { return };
+        if let Some((_, failure, signal)) = self.overruled.take_if(|(id, ..)| id == turn) {
+            (end.status, end.error, end.signal) = (TurnStatus::Failed, Some(failure), signal);
+        }
         let reason = match end.status {
             TurnStatus::Completed => "the turn ended",
             TurnStatus::Failed => "the turn failed",
@@ -383,19 +415,11 @@ impl Ledger {
     /// The agent is gone: every turn ends this way, and nothing stays open.
     pub fn end_everything(&mut self, status: TurnStatus, error: Option<&Failure>, by: EndSignal) {
         while let Some(turn) = self.oldest_turn().cloned() {
-            self.end_turn(
-                &turn,
-                TurnEnd {
-                    status,
-                    error: error.cloned(),
-                    signal: by,
-                    stop_reason: None,
-                    text: None,
-                    usage: None,
-                    duration_ms: None,
-                    open_tasks: 0,
-                },
-            );
+            let unexplained = || Failure::new(FailureCode::Agent, "the agent ended");
+            let failure = error.cloned().unwrap_or_else(unexplained);
+            let end = TurnEnd { status, ..TurnEnd::failed(failure, by) };
+            let error = end.error.clone().filter(|_| status == TurnStatus::Failed);
+            self.end_turn(&turn, TurnEnd { error, ..end });
         }
         self.close_what_is_open(|_| true, true, "the agent ended");
     }
@@ -452,6 +476,11 @@ impl Ledger {
     /// Anything else, in the current turn.
     pub fn emit(&mut self, kind: Kind) {
         let turn = self.current_turn().cloned();
+        self.push(turn, None, Native::default(), kind);
+    }
+
+    /// Anything else, in a turn that these books do not know.
+    pub fn emit_in(&mut self, turn: Option<TurnId>, kind: Kind) {
         self.push(turn, None, Native::default(), kind);
     }
 

@@ -90,3 +90,15 @@ pub enum Command {
     /// End the agent's process and give the conversation up.
     Close,
 }
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}

@@ -1,1 +1,42 @@
+//! One actor per conversation: order, requests, replay, cursors, resume.
+//!
+//! # How it works
+//!
+//! [`Hub::conversation`] takes the lease of a conversation and starts its actor: one task with a
+//! bounded inbox that owns the agent's process, the driver and the way to the store. Whatever the
+//! agent writes becomes events; they are committed, then shown. A [`Subscription`] is a cursor: it
+//! reads from the store until it has caught up, then from a short tail of what was shown last, and
+//! goes back to the store when it falls behind. There is no broadcast channel, so a slow reader
+//! slows nobody and misses nothing.
+//!
+//! [`Hub::run_turn`], [`Hub::start_new_session`] and [`Hub::close_all`] are the whole library
+//! interface for a program that only wants answers.
+//!
+//! # Invariants
+//!
+//! * An event that was shown is on disk.
+//! * A turn ends with exactly one `turn.completed`, whatever happens to the agent or to us; what a
+//!   crash of ours left open is closed when the conversation is opened again.
+//! * Only the actor touches the process; dropping it kills the whole tree.
+//! * No lock is held across an `.await`.
+#![warn(missing_docs)]
 
+mod actor;
+mod conversation;
+mod error;
+mod hub;
+mod limits;
+mod live;
+mod pipeline;
+mod recover;
+mod subscription;
+mod tail;
+mod turn;
+
+pub use conversation::{Conversation, OpenOptions};
+pub use error::Error;
+pub use hub::{Hub, Registry};
+pub use limits::Limits;
+pub use subscription::Subscription;
+pub use tail::{Entry, Shown};
+pub use turn::{AskHandler, OnRequest, TurnContext, TurnError, TurnOutcome};

@@ -18,3 +18,4 @@ pub mod agents;
 pub mod model;
 pub mod probe;
 pub mod real;
+mod sys;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::agents;
+use crate::{agents, sys};
 
 /// Whether this process can reach nothing but itself.
 ///
@@ -19,6 +19,14 @@ pub fn loopback_only() -> bool {
     let devices = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let mut names = devices.lines().filter_map(|line| Some(line.split_once(':')?.0.trim()));
     names.all(|name| name == "lo") || !has_route()
+}
+
+/// Brings the loopback interface of this network namespace up; a new one has it down.
+///
+/// # Errors
+/// When this process may not configure its network.
+pub fn raise_loopback() -> std::io::Result<()> {
+    sys::raise_loopback()
 }
 
 /// The program of the pinned Claude Code.

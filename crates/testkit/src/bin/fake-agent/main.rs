@@ -27,6 +27,8 @@ use self::play::Player;
 use self::script::Section;
 
 fn main() -> ExitCode {
+    // Tests of libraries have no binary of their own, so this one is their host process too.
+    tieline_proc::init();
     let options = Options::parse(env::args().skip(1));
     let output = Arc::new(Output::of_process());
     if options.version {

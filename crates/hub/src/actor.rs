@@ -1,0 +1,685 @@
+//! The one owner of a conversation.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tieline_agent::{Draft, Launch, Ledger, Output, TurnEnd};
+use tieline_event::{
+    Answer, BlobRef, BlobSink, Closed, Configured, ConversationKey, EndSignal, Epoch, Event,
+    FORMAT, Failure, FailureCode, FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Prompt,
+    RequestId, Seq, Source, Timestamp, TurnId,
+};
+use tieline_store::{
+    Batch, ConversationChange, FrameBuf, Lease, NewEvent, RequestChange, RequestState, Store,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::conversation::{Conversation, Message, OpenOptions, Reply};
+use crate::error::Error;
+use crate::hub::Registry;
+use crate::limits::Limits;
+use crate::live::{Ended, Happened, Live};
+use crate::pipeline::Pipeline;
+use crate::recover;
+use crate::tail::{Entry, Shown, Tail};
+
+/// How many idempotency keys are remembered.
+const KEYS: usize = 256;
+
+/// The longest title taken from a first message.
+const TITLE: usize = 80;
+
+/// The one owner of a conversation: its process, its driver, its way to the store.
+pub(crate) struct Actor {
+    registry: Arc<dyn Registry>,
+    limits: Limits,
+    store: Store,
+    inbox: mpsc::Receiver<Message>,
+    tail: Arc<Tail>,
+    pipeline: Pipeline,
+    key: ConversationKey,
+    epoch: Epoch,
+    next_seq: Seq,
+    next_frame: FrameNo,
+    driver: Arc<str>,
+    agent: String,
+    workspace: PathBuf,
+    mode: Mode,
+    model: Option<String>,
+    title: Option<String>,
+    /// The running agent.
+    live: Option<Live>,
+    /// The books, while no agent runs.
+    ledger: Option<Ledger>,
+    queued: VecDeque<(Prompt, Reply<TurnId>)>,
+    keys: VecDeque<(String, TurnId)>,
+    started: HashMap<TurnId, Timestamp>,
+    /// Changes of the conversation's row that go with the next batch.
+    change: Option<ConversationChange>,
+    /// Frames of a process that has ended, for the next batch.
+    left_frames: Option<FrameBuf>,
+    /// The running process does not fit the configuration any more.
+    stale: bool,
+    turn_deadline: Option<Instant>,
+    interrupt_deadline: Option<Instant>,
+    idle_deadline: Option<Instant>,
+}
+
+enum Step {
+    Show(Result<Vec<Entry>, tieline_store::Error>),
+    Message(Option<Message>),
+    Agent(Happened),
+    Deadline,
+}
+
+impl Actor {
+    /// An actor with the lease of its conversation, and the handle that speaks with it.
+    pub(crate) fn new(
+        store: Store,
+        registry: Arc<dyn Registry>,
+        limits: Limits,
+        lease: Lease,
+        options: &OpenOptions,
+    ) -> Result<(Conversation, Self), Error> {
+        let (sender, inbox) = mpsc::channel(limits.inbox);
+        let last = Seq(lease.next_seq.0 - 1);
+        let tail = Arc::new(Tail::new(last, limits.tail_entries, limits.tail_bytes));
+        let key = lease.key.clone();
+        let row = lease.conversation.clone();
+        let closing = recover::closing_events(&store, &key, last)?;
+        let mut actor = Self {
+            registry,
+            inbox,
+            tail: Arc::clone(&tail),
+            key: key.clone(),
+            epoch: lease.epoch,
+            next_seq: lease.next_seq,
+            next_frame: lease.next_frame,
+            driver: Arc::from(row.agent.as_str()),
+            agent: row.agent.clone(),
+            workspace: PathBuf::from(&row.workspace),
+            mode: row.mode,
+            model: row.model.clone(),
+            title: row.title.clone(),
+            live: None,
+            ledger: Some(Ledger::new(row.n_turns(), row.native_session.clone())),
+            pipeline: Pipeline::new(store.clone(), lease, limits.store_patience),
+            queued: VecDeque::new(),
+            keys: VecDeque::new(),
+            started: HashMap::new(),
+            change: None,
+            left_frames: None,
+            stale: false,
+            turn_deadline: None,
+            interrupt_deadline: None,
+            idle_deadline: None,
+            store: store.clone(),
+            limits,
+        };
+        actor.reconfigure(options);
+        actor.open(closing);
+        Ok((Conversation { key, store, tail, inbox: sender }, actor))
+    }
+
+    fn open(&mut self, closing: Vec<(Option<TurnId>, Kind)>) {
+        let opened = Opened {
+            agent: self.agent.clone(),
+            workspace: self.workspace.display().to_string(),
+            mode: self.mode,
+            model: self.model.clone(),
+            resumes: self.ledger().session().map(str::to_owned),
+        };
+        let ledger = self.ledger_mut();
+        for (turn, kind) in closing {
+            ledger.emit_in(turn, kind);
+        }
+        ledger.emit(Kind::ConversationOpened(opened));
+    }
+
+    pub(crate) async fn run(mut self) {
+        tracing::info!(conversation = %self.key, agent = %self.agent, "opened");
+        let result = self.work().await;
+        // A queued turn that will never begin is refused by dropping its reply.
+        self.queued.clear();
+        let (trouble, reply) = match result {
+            Ok(reply) => (self.close().await.err(), reply),
+            Err(error) => (Some(error), None),
+        };
+        // What is left of the agent dies with its handle.
+        self.live = None;
+        let trouble = trouble.map(|error| error.to_string());
+        if let Some(trouble) = &trouble {
+            tracing::error!(conversation = %self.key, %trouble, "given up");
+        }
+        let lease = self.pipeline.into_lease();
+        let store = self.store.clone();
+        let released = tokio::task::spawn_blocking(move || store.release(lease)).await;
+        if let Ok(Err(error)) = released {
+            tracing::warn!(conversation = %self.key, %error, "the lease ends with the process");
+        }
+        self.tail.close(trouble.clone());
+        if let Some(reply) = reply {
+            let result = trouble.map_or(Ok(()), |trouble| Err(Error::Lost(trouble)));
+            answer_with(reply, result);
+        }
+    }
+
+    /// Until somebody closes the conversation: gives who wants to know.
+    async fn work(&mut self) -> Result<Option<Reply<()>>, tieline_store::Error> {
+        self.flush().await;
+        loop {
+            match self.next_step().await {
+                Step::Show(entries) => self.tail.publish(entries?),
+                Step::Message(None) => return Ok(None),
+                Step::Message(Some(Message::Close(reply))) => return Ok(Some(reply)),
+                Step::Message(Some(message)) => self.obey(message).await,
+                Step::Agent(Happened::Moved) => {}
+                Step::Agent(Happened::Exited) => self.lay_to_rest(None).await,
+                Step::Agent(Happened::Silenced) => self.silenced().await,
+                Step::Deadline => self.on_deadline().await,
+            }
+            self.flush().await;
+            self.go_on().await;
+        }
+    }
+
+    async fn next_step(&mut self) -> Step {
+        let deadline =
+            [self.turn_deadline, self.interrupt_deadline, self.idle_deadline].into_iter().flatten();
+        let deadline = deadline.min();
+        let Self { pipeline, inbox, live, .. } = self;
+        let may_read = !pipeline.is_stalled();
+        let agent = async {
+            match live {
+                Some(live) => live.happened(may_read).await,
+                None => std::future::pending().await,
+            }
+        };
+        let time = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            entries = pipeline.advance() => Step::Show(entries),
+            message = inbox.recv() => Step::Message(message),
+            happened = agent => Step::Agent(happened),
+            () = time => Step::Deadline,
+        }
+    }
+
+    async fn obey(&mut self, message: Message) {
+        match message {
+            Message::StartTurn(prompt, reply) => self.start_turn(prompt, reply).await,
+            Message::Steer(prompt, reply) => answer_with(reply, self.steer(&prompt)),
+            Message::Interrupt(reply) => answer_with(reply, self.interrupt()),
+            Message::Answer { request, answer, by, policy, reply } => {
+                let result = self.answer(&request, &answer, by, policy).await;
+                answer_with(reply, result);
+            }
+            Message::Configure(options, reply) => {
+                self.reconfigure(&options);
+                if self.stale && self.ledger().current_turn().is_none() {
+                    self.lay_to_rest(Some("the configuration changed")).await;
+                }
+                answer_with(reply, Ok(()));
+            }
+            Message::Reset(reply) => {
+                let result = self.reset().await;
+                answer_with(reply, result);
+            }
+            // Taken out by the caller.
+            Message::Close(reply) => answer_with(reply, Err(Error::Closed)),
+        }
+    }
+
+    async fn start_turn(&mut self, prompt: Prompt, reply: Reply<TurnId>) {
+        if let Some(key) = &prompt.idempotency_key
+            && let Some((_, turn)) = self.keys.iter().find(|(known, _)| known == key)
+        {
+            return answer_with(reply, Ok(turn.clone()));
+        }
+        if self.ledger().current_turn().is_none() && self.queued.is_empty() {
+            let turn = self.begin(&prompt).await;
+            answer_with(reply, Ok(turn));
+        } else if self.queued.len() < self.limits.queued_turns {
+            self.queued.push_back((prompt, reply));
+        } else {
+            answer_with(reply, Err(Error::TooManyTurns(self.queued.len())));
+        }
+    }
+
+    /// Begins a turn. One whose agent cannot start ends at once, on the same path as any other.
+    async fn begin(&mut self, prompt: &Prompt) -> TurnId {
+        self.idle_deadline = None;
+        let unfit = self.live.as_ref().is_some_and(|it| it.one_turn || it.stopping.is_some());
+        if unfit || self.stale {
+            self.lay_to_rest(None).await;
+        }
+        let awake = match &self.live {
+            Some(_) => Ok(()),
+            None => self.wake().await,
+        };
+        let turn = match (&mut self.live, awake) {
+            (Some(live), Ok(())) => live.session.start_turn(prompt),
+            (_, awake) => {
+                let failure = awake.err().unwrap_or_else(|| {
+                    Failure::new(FailureCode::AgentCannotStart, "the agent is not there")
+                });
+                let ledger = self.ledger_mut();
+                let turn = ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
+                ledger.user_message(prompt);
+                ledger.end_turn(&turn, TurnEnd::failed(failure, EndSignal::Tieline));
+                turn
+            }
+        };
+        if let Some(key) = prompt.idempotency_key.clone() {
+            self.keys.push_back((key, turn.clone()));
+            if self.keys.len() > KEYS {
+                self.keys.pop_front();
+            }
+        }
+        self.turn_deadline = self.limits.turn_timeout.map(|limit| Instant::now() + limit);
+        if self.title.is_none() {
+            self.title = title(prompt);
+            self.change().title = self.title.clone();
+        }
+        tracing::info!(conversation = %self.key, %turn, "turn started");
+        turn
+    }
+
+    /// Starts the agent, going on with its native session if there is one.
+    async fn wake(&mut self) -> Result<(), Failure> {
+        let agent = self.registry.agent(&self.agent, &self.workspace)?;
+        let plan = agent.launch(&Launch {
+            workspace: &self.workspace,
+            mode: self.mode,
+            model: self.model.as_deref(),
+            resume: self.ledger().session(),
+        })?;
+        let ledger = self.ledger.take().unwrap_or_default();
+        let started = Live::start(plan, ledger, &self.workspace, &self.limits, self.next_frame);
+        match started.await {
+            Ok(live) => {
+                self.live = Some(live);
+                Ok(())
+            }
+            Err((failure, ledger)) => {
+                self.ledger = Some(ledger);
+                Err(failure)
+            }
+        }
+    }
+
+    fn steer(&mut self, prompt: &Prompt) -> Result<(), Error> {
+        match &mut self.live {
+            Some(live) if live.session.ledger().current_turn().is_some() => {
+                live.session.steer(prompt).map_err(|refused| Error::Refused(refused.0))
+            }
+            _ => Err(Error::NoTurn),
+        }
+    }
+
+    fn interrupt(&mut self) -> Result<(), Error> {
+        let Some(live) = &mut self.live else { return Err(Error::NoTurn) };
+        if live.session.ledger().current_turn().is_none() {
+            return Err(Error::NoTurn);
+        }
+        if !live.session.interrupt() {
+            live.signal_interrupt();
+        }
+        self.interrupt_deadline = Some(Instant::now() + self.limits.interrupt_grace);
+        Ok(())
+    }
+
+    async fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        by: Origin,
+        policy: Option<String>,
+    ) -> Result<(), Error> {
+        if let Some(live) = &mut self.live
+            && live.session.ledger().open_requests().any(|open| open == request)
+        {
+            let answered = live.session.answer(request, answer, by, policy);
+            return answered.map_err(|refused| Error::Refused(refused.0));
+        }
+        let (store, key, id) = (self.store.clone(), self.key.clone(), request.clone());
+        let read = tokio::task::spawn_blocking(move || store.request(&key, &id));
+        let found = read.await.map_err(|_| Error::Closed)??;
+        let how = match found.map(|found| found.state) {
+            Some(RequestState::Resolved(it)) => {
+                let by = it.policy.unwrap_or_else(|| format!("{:?}", it.by).to_lowercase());
+                format!("{} by {by}", it.answer.summary())
+            }
+            Some(RequestState::Expired(it)) => it.reason,
+            Some(RequestState::Open) => "its agent is gone".to_owned(),
+            None => return Err(Error::NoRequest(request.clone())),
+        };
+        Err(Error::AlreadyResolved { request: request.clone(), how })
+    }
+
+    /// Takes over what the options say and tells the agent, or notes that it needs a new process.
+    fn reconfigure(&mut self, options: &OpenOptions) {
+        let mut told = Configured::default();
+        if let Some(workspace) = options.workspace.as_ref().filter(|it| **it != self.workspace) {
+            self.workspace.clone_from(workspace);
+            self.change().workspace = Some(workspace.display().to_string());
+            told.cwd = Some(workspace.display().to_string());
+            self.stale |= self.live.is_some();
+        }
+        if let Some(mode) = options.mode.filter(|mode| *mode != self.mode) {
+            self.mode = mode;
+            self.change().mode = Some(mode);
+            match &mut self.live {
+                Some(live) => self.stale |= !live.session.set_mode(mode),
+                None => told.mode = Some(mode),
+            }
+        }
+        if options.model.is_some() && options.model != self.model {
+            self.model.clone_from(&options.model);
+            self.change().model = Some(options.model.clone());
+            match &mut self.live {
+                Some(live) => self.stale |= !live.session.set_model(options.model.as_deref()),
+                None => told.model.clone_from(&options.model),
+            }
+        }
+        if told != Configured::default() && self.next_seq > Seq(1) {
+            self.ledger_mut().configured(told);
+        }
+    }
+
+    async fn reset(&mut self) -> Result<(), Error> {
+        if self.ledger().current_turn().is_some() {
+            return Err(Error::Refused("a turn is running; interrupt it first".to_owned()));
+        }
+        self.lay_to_rest(Some("reset")).await;
+        let ledger = self.ledger_mut();
+        ledger.forget_session();
+        ledger.notice(NoticeLevel::Info, "reset", "the next turn begins a new session");
+        self.change().native_session = Some(None);
+        Ok(())
+    }
+
+    /// The agent closed its output: without it nothing is left to be said.
+    async fn silenced(&mut self) {
+        let Some(live) = &mut self.live else { return };
+        let gone = async {
+            loop {
+                if let Happened::Exited = live.happened(false).await {
+                    break;
+                }
+            }
+        };
+        if timeout(self.limits.drain, gone).await.is_err() {
+            let failure = Failure::new(FailureCode::Protocol, "the agent closed its output")
+                .hint("the conversation goes on with the next message");
+            live.stopping.get_or_insert(failure);
+        }
+        self.lay_to_rest(None).await;
+    }
+
+    /// Ends the process, if there is one, and takes the books back.
+    async fn lay_to_rest(&mut self, why: Option<&str>) {
+        self.stale = false;
+        let Some(mut live) = self.live.take() else { return };
+        if why.is_some() && live.session.ledger().current_turn().is_none() {
+            live.say_goodbye(&self.limits).await;
+        }
+        let Ended { mut session, frames } = live.end(why, &self.limits).await;
+        self.next_frame = frames.next();
+        self.left_frames = Some(frames);
+        self.note_session(session.ledger_mut());
+        self.ledger = Some(session.into_ledger());
+        self.interrupt_deadline = None;
+        // The frames must be on their way before the next process numbers its own.
+        self.flush().await;
+    }
+
+    fn note_session(&mut self, ledger: &mut Ledger) {
+        if let Some(session) = ledger.take_session_change() {
+            let session = session.to_owned();
+            self.change().native_session = Some(Some(session));
+        }
+    }
+
+    async fn on_deadline(&mut self) {
+        let now = Instant::now();
+        let is_due = |deadline: &mut Instant| *deadline <= now;
+        if self.turn_deadline.take_if(is_due).is_some() {
+            self.time_out();
+        }
+        if self.interrupt_deadline.take_if(is_due).is_some()
+            && let Some(live) = &mut self.live
+        {
+            tracing::warn!(conversation = %self.key, "the agent ignores the interrupt");
+            live.begin_stop(None, self.limits.stop_grace);
+        }
+        if self.idle_deadline.take_if(is_due).is_some() {
+            let ledger = self.ledger();
+            if ledger.current_turn().is_none() && ledger.open_items().is_empty() {
+                self.lay_to_rest(Some("idle")).await;
+                self.flush().await;
+                self.tail.rest();
+            } else {
+                self.idle_deadline = Some(now + self.limits.idle);
+            }
+        }
+    }
+
+    fn time_out(&mut self) {
+        let seconds = self.limits.turn_timeout.unwrap_or_default().as_secs_f64();
+        let failure = Failure::new(
+            FailureCode::Timeout,
+            format!("the turn took longer than {seconds} seconds"),
+        )
+        .hint("raise --timeout, or ask for smaller steps");
+        let Some(live) = &mut self.live else { return };
+        let Some(turn) = live.session.ledger().oldest_turn().cloned() else { return };
+        live.session.ledger_mut().overrule(turn, failure, EndSignal::Timeout);
+        let patience = self.limits.interrupt_grace.min(Duration::from_secs(1));
+        if !live.session.interrupt() {
+            live.signal_interrupt();
+        }
+        self.interrupt_deadline = Some(Instant::now() + patience);
+    }
+
+    /// After a turn: the next one, or rest.
+    async fn go_on(&mut self) {
+        if self.ledger().current_turn().is_some() {
+            return;
+        }
+        (self.turn_deadline, self.interrupt_deadline) = (None, None);
+        while self.ledger().current_turn().is_none()
+            && let Some((prompt, reply)) = self.queued.pop_front()
+        {
+            let turn = self.begin(&prompt).await;
+            self.flush().await;
+            answer_with(reply, Ok(turn));
+        }
+        if self.live.is_some() && self.idle_deadline.is_none() {
+            self.idle_deadline = Some(Instant::now() + self.limits.idle);
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), tieline_store::Error> {
+        if let Some(live) = &mut self.live
+            && live.session.ledger().current_turn().is_some()
+        {
+            // Noted as interrupted; whether the agent still hears of it does not matter.
+            live.session.interrupt();
+            live.write();
+        }
+        self.lay_to_rest(Some("closed")).await;
+        let closed = Closed { reason: "closed".to_owned() };
+        self.ledger_mut().emit(Kind::ConversationClosed(closed));
+        self.flush().await;
+        while !self.pipeline.is_empty() {
+            let entries = self.pipeline.advance().await?;
+            self.tail.publish(entries);
+        }
+        Ok(())
+    }
+
+    /// Sends what is new to the agent, to the store and to whoever watches.
+    async fn flush(&mut self) {
+        let mut frames = self.left_frames.take();
+        if let Some(live) = &mut self.live {
+            live.write();
+            let new = live.take_frames();
+            debug_assert!(frames.is_none(), "a process starts after the last one was laid to rest");
+            self.next_frame = new.next();
+            frames = Some(new);
+        }
+        let outputs = self.ledger_mut().take_outputs();
+        if let Some(live) = &mut self.live
+            && let Some(session) = live.session.ledger_mut().take_session_change()
+        {
+            let session = session.to_owned();
+            self.change().native_session = Some(Some(session));
+        }
+        let mut batch = Batch { frames: frames.unwrap_or_default(), ..Batch::default() };
+        let mut entries = Vec::with_capacity(outputs.len());
+        let mut turn_ended = false;
+        let now = Timestamp::now();
+        for output in outputs {
+            match output {
+                Output::Delta(delta) => entries.push(Entry::Delta(Arc::new(delta))),
+                Output::Event(draft) => {
+                    turn_ended |= matches!(draft.kind, Kind::TurnCompleted(_));
+                    entries.push(self.stamp(draft, now, &mut batch));
+                }
+            }
+        }
+        batch.conversation = self.change.take();
+        let durable = !batch.events.is_empty();
+        if durable {
+            self.pipeline.submit(batch, entries).await;
+        } else {
+            if self.pipeline.is_clear() {
+                if !entries.is_empty() {
+                    self.tail.publish(entries);
+                }
+            } else {
+                self.pipeline.queue_behind(entries);
+            }
+            if !batch.is_empty() {
+                self.pipeline.submit(batch, Vec::new()).await;
+            }
+        }
+        if turn_ended {
+            // Nobody waits for it: the frames are stored either way.
+            drop(self.store.compact(self.pipeline.lease()));
+        }
+    }
+
+    /// Gives an event its place and makes it ready for the store.
+    fn stamp(&mut self, draft: Draft, now: Timestamp, batch: &mut Batch) -> Entry {
+        struct Blobs<'a>(&'a mut Vec<(BlobRef, Vec<u8>)>);
+
+        impl BlobSink for Blobs<'_> {
+            fn put(&mut self, blob: &BlobRef, bytes: Vec<u8>) {
+                self.0.push((blob.clone(), bytes));
+            }
+        }
+
+        let Draft { turn, parent, origin, native, frames, mut kind } = draft;
+        let seq = self.next_seq;
+        self.next_seq = seq.next();
+        match &mut kind {
+            Kind::TurnStarted(_) => {
+                self.started.extend(turn.clone().map(|turn| (turn, now)));
+                let next_turn = self.ledger().n_turns() + 1;
+                self.change().next_turn = Some(next_turn);
+            }
+            Kind::TurnCompleted(end) => {
+                let began = turn.as_ref().and_then(|turn| self.started.remove(turn));
+                if let (None, Some(began)) = (end.duration_ms, began) {
+                    *end = end.clone().lasting(began, now);
+                }
+                tracing::info!(conversation = %self.key, turn = ?turn, status = ?end.status, "turn ended");
+            }
+            Kind::ConversationConfigured(it) => {
+                if let Some(mode) = it.mode.filter(|mode| *mode != self.mode && !self.stale) {
+                    self.mode = mode;
+                    self.change().mode = Some(mode);
+                }
+            }
+            Kind::RequestOpened(request) => batch.requests.push(RequestChange::Open {
+                request: request.clone(),
+                native: native.request.clone(),
+                seq,
+            }),
+            Kind::RequestResolved(it) => batch.requests.push(RequestChange::Resolve(it.clone())),
+            Kind::RequestExpired(it) => batch.requests.push(RequestChange::Expire(it.clone())),
+            _ => {}
+        }
+        kind.externalize(&mut Blobs(&mut batch.blobs));
+        let kind_name = kind.name();
+        let event = Event {
+            v: FORMAT,
+            conversation: self.key.clone(),
+            seq,
+            epoch: self.epoch,
+            ts: now,
+            turn,
+            parent,
+            origin,
+            native,
+            source: Source { driver: Arc::clone(&self.driver), frames },
+            kind,
+        };
+        let json: Arc<[u8]> = match event.to_json() {
+            Ok(json) => json.into(),
+            // Only a map with keys that are no strings fails, and an event has none.
+            Err(error) => format!("{{\"error\":{:?}}}", error.to_string()).into_bytes().into(),
+        };
+        batch.events.push(NewEvent {
+            seq,
+            ts: now,
+            kind: kind_name,
+            turn: event.turn.clone(),
+            json: Arc::clone(&json),
+        });
+        Entry::Event(Arc::new(Shown { event, json }))
+    }
+
+    fn change(&mut self) -> &mut ConversationChange {
+        self.change.get_or_insert_default()
+    }
+
+    fn ledger(&self) -> &Ledger {
+        match (&self.live, &self.ledger) {
+            (Some(live), _) => live.session.ledger(),
+            (None, Some(ledger)) => ledger,
+            (None, None) => unreachable!("the books are with the process or here"),
+        }
+    }
+
+    fn ledger_mut(&mut self) -> &mut Ledger {
+        match &mut self.live {
+            Some(live) => live.session.ledger_mut(),
+            None => self.ledger.get_or_insert_default(),
+        }
+    }
+}
+
+/// A caller that went away needs no answer.
+fn answer_with<T>(reply: Reply<T>, result: Result<T, Error>) {
+    if reply.send(result).is_err() {
+        tracing::debug!("the caller did not wait for its answer");
+    }
+}
+
+/// The first line of a first message.
+fn title(prompt: &Prompt) -> Option<String> {
+    let text = prompt.content.iter().find_map(|piece| piece.as_text())?;
+    let line = text.preview().lines().find(|line| !line.trim().is_empty())?.trim();
+    let shortened: String = line.chars().take(TITLE).collect();
+    Some(if shortened.len() < line.len() { format!("{shortened}…") } else { shortened })
+}

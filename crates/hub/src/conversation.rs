@@ -1,0 +1,153 @@
+//! The handle of an open conversation.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tieline_event::{Answer, ConversationKey, Mode, Origin, Prompt, RequestId, Seq, TurnId};
+use tieline_store::Store;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::Error;
+use crate::subscription::Subscription;
+use crate::tail::Tail;
+
+/// What a conversation is opened with; what is `None` stays as the conversation has it.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// The agent. A conversation keeps the one it began with.
+    pub agent: Option<String>,
+    /// Where it works, absolute.
+    pub workspace: Option<PathBuf>,
+    /// How much it may do.
+    pub mode: Option<Mode>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// An open conversation. Clones speak with the same actor.
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    pub(crate) key: ConversationKey,
+    pub(crate) store: Store,
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) inbox: mpsc::Sender<Message>,
+}
+
+/// What the actor is asked, each with the place for its answer.
+#[derive(Debug)]
+pub(crate) enum Message {
+    StartTurn(Prompt, Reply<TurnId>),
+    Steer(Prompt, Reply<()>),
+    Interrupt(Reply<()>),
+    Answer { request: RequestId, answer: Answer, by: Origin, policy: Option<String>, reply: Reply<()> },
+    Configure(OpenOptions, Reply<()>),
+    Reset(Reply<()>),
+    Close(Reply<()>),
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+impl Conversation {
+    /// Its key.
+    pub fn key(&self) -> &ConversationKey {
+        &self.key
+    }
+
+    /// The last event that was shown.
+    pub fn last_seq(&self) -> Seq {
+        self.tail.shown()
+    }
+
+    /// Whether its actor is gone.
+    pub fn is_closed(&self) -> bool {
+        self.inbox.is_closed()
+    }
+
+    /// Everything that happens after an event, from now or from long ago.
+    pub fn subscribe(&self, after: Seq) -> Subscription {
+        Subscription::new(self.store.clone(), self.key.clone(), Arc::clone(&self.tail), after)
+    }
+
+    /// Begins a turn, or queues it behind the running one. The same idempotency key twice gives
+    /// the same turn. A turn whose agent cannot start is begun and ends as failed.
+    ///
+    /// # Errors
+    /// When the conversation is closed or too many turns wait.
+    pub async fn start_turn(&self, prompt: Prompt) -> Result<TurnId, Error> {
+        self.ask(|reply| Message::StartTurn(prompt, reply)).await
+    }
+
+    /// Says something while a turn runs.
+    ///
+    /// # Errors
+    /// When no turn runs or the agent takes no message now.
+    pub async fn steer(&self, prompt: Prompt) -> Result<(), Error> {
+        self.ask(|reply| Message::Steer(prompt, reply)).await
+    }
+
+    /// Stops the running turn. Its end follows as an event.
+    ///
+    /// # Errors
+    /// When no turn runs.
+    pub async fn interrupt(&self) -> Result<(), Error> {
+        self.ask(Message::Interrupt).await
+    }
+
+    /// Answers a request; the first answer wins. `policy` names the rule that gave it, when no
+    /// person did.
+    ///
+    /// # Errors
+    /// When the request is unknown or already resolved.
+    pub async fn answer(
+        &self,
+        request: &RequestId,
+        answer: Answer,
+        by: Origin,
+        policy: Option<String>,
+    ) -> Result<(), Error> {
+        let request = request.clone();
+        self.ask(|reply| Message::Answer { request, answer, by, policy, reply }).await
+    }
+
+    /// Changes the mode from now on.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub async fn set_mode(&self, mode: Mode) -> Result<(), Error> {
+        self.configure(OpenOptions { mode: Some(mode), ..OpenOptions::default() }).await
+    }
+
+    /// Changes the model from now on.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub async fn set_model(&self, model: String) -> Result<(), Error> {
+        self.configure(OpenOptions { model: Some(model), ..OpenOptions::default() }).await
+    }
+
+    pub(crate) async fn configure(&self, options: OpenOptions) -> Result<(), Error> {
+        self.ask(|reply| Message::Configure(options, reply)).await
+    }
+
+    /// Forgets the native session: the next turn begins afresh, the history stays.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub async fn reset(&self) -> Result<(), Error> {
+        self.ask(Message::Reset).await
+    }
+
+    /// Ends the agent with everything it started and gives the conversation up.
+    ///
+    /// # Errors
+    /// When the conversation was closed before.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.ask(Message::Close).await
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(message(reply)).await.map_err(|_| Error::Closed)?;
+        answer.await.unwrap_or(Err(Error::Closed))
+    }
+}

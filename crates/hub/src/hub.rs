@@ -1,0 +1,161 @@
+//! All conversations of a process.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tieline_agent::Agent;
+use tieline_event::{ConversationKey, Failure};
+use tieline_store::{NewConversation, Store};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use crate::actor::Actor;
+use crate::conversation::{Conversation, OpenOptions};
+use crate::error::Error;
+use crate::limits::Limits;
+
+/// Knows the agents by name.
+pub trait Registry: Send + Sync {
+    /// The agent of this name for a workspace.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says what to do: unknown, not installed, …
+    fn agent(&self, name: &str, workspace: &Path) -> Result<Arc<dyn Agent>, Failure>;
+}
+
+/// All conversations of a process. Clones share them.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Store,
+    registry: Arc<dyn Registry>,
+    limits: Limits,
+    open: Mutex<HashMap<ConversationKey, (Conversation, JoinHandle<()>)>>,
+}
+
+impl Hub {
+    /// A hub on a store.
+    pub fn new(store: Store, registry: Arc<dyn Registry>, limits: Limits) -> Self {
+        Self { inner: Arc::new(Inner { store, registry, limits, open: Mutex::default() }) }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.inner.store
+    }
+
+    /// Opens a conversation, or gives the open one and changes what the options say.
+    ///
+    /// # Errors
+    /// When another process holds it, when it belongs to another agent, when a new one lacks agent
+    /// or workspace, or when the store fails.
+    pub async fn conversation(
+        &self,
+        key: &ConversationKey,
+        options: OpenOptions,
+    ) -> Result<Conversation, Error> {
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        let runtime = Handle::current();
+        let wanted = options.clone();
+        let open = move || inner.open(&key, &wanted, &runtime);
+        let (conversation, was_open) =
+            tokio::task::spawn_blocking(open).await.map_err(|_| Error::Closed)??;
+        if was_open {
+            conversation.configure(options).await?;
+        }
+        Ok(conversation)
+    }
+
+    /// Forgets the native session of a conversation: its next turn begins afresh, the history
+    /// stays.
+    ///
+    /// # Errors
+    /// When there is no such conversation or another process holds it.
+    pub async fn start_new_session(&self, key: &ConversationKey) -> Result<(), Error> {
+        self.conversation(key, OpenOptions::default()).await?.reset().await
+    }
+
+    /// Closes every conversation: all agents end, with everything they started.
+    pub async fn close_all(&self) {
+        let open: Vec<_> = {
+            let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.drain().map(|(_, it)| it).collect()
+        };
+        let closing = open.into_iter().map(|(conversation, actor)| async move {
+            match conversation.close().await {
+                // Closed by itself in the meantime.
+                Ok(()) | Err(Error::Closed) => {}
+                Err(error) => tracing::warn!(%error, "a conversation did not close cleanly"),
+            }
+            if let Err(error) = actor.await {
+                tracing::error!(%error, "a conversation's actor failed");
+            }
+        });
+        let closing: Vec<_> = closing.map(tokio::spawn).collect();
+        for close in closing {
+            if let Err(error) = close.await {
+                tracing::error!(%error, "closing a conversation failed");
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn open(
+        &self,
+        key: &ConversationKey,
+        options: &OpenOptions,
+        runtime: &Handle,
+    ) -> Result<(Conversation, bool), Error> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((conversation, _)) = open.get(key).filter(|(it, _)| !it.is_closed()) {
+            let has = self.store.conversation(key)?.map(|row| row.agent).unwrap_or_default();
+            same_agent(key, &has, options)?;
+            return Ok((conversation.clone(), true));
+        }
+        let new = match self.store.conversation(key)? {
+            Some(row) => {
+                same_agent(key, &row.agent, options)?;
+                NewConversation::default()
+            }
+            None => {
+                let (Some(agent), Some(workspace)) = (&options.agent, &options.workspace) else {
+                    return Err(Error::Incomplete(key.clone()));
+                };
+                NewConversation {
+                    agent: agent.clone(),
+                    workspace: workspace.display().to_string(),
+                    mode: options.mode.unwrap_or_default(),
+                    model: options.model.clone(),
+                }
+            }
+        };
+        let lease = self.store.acquire(key, new)?;
+        let (conversation, actor) = Actor::new(
+            self.store.clone(),
+            Arc::clone(&self.registry),
+            self.limits.clone(),
+            lease,
+            options,
+        )?;
+        let task = runtime.spawn(actor.run());
+        open.retain(|_, (it, _)| !it.is_closed());
+        open.insert(key.clone(), (conversation.clone(), task));
+        Ok((conversation, false))
+    }
+}
+
+fn same_agent(key: &ConversationKey, has: &str, options: &OpenOptions) -> Result<(), Error> {
+    match &options.agent {
+        Some(wants) if wants != has => Err(Error::OtherAgent {
+            key: key.clone(),
+            has: has.to_owned(),
+            wants: wants.clone(),
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,280 @@
+//! An agent's process and its session: the only place where their bytes move.
+
+use std::io;
+use std::time::Duration;
+
+use tieline_agent::{Direction, ExitInfo, Plan, Session};
+use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, Spawned, Timestamp};
+use tieline_proc::{Child, Spec, StderrChunk};
+use tieline_store::FrameBuf;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use crate::limits::Limits;
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+/// How much of stderr goes into an event.
+const STDERR_SHOWN: usize = 4096;
+
+/// A running agent.
+pub(crate) struct Live {
+    pub(crate) session: Session,
+    child: Child,
+    stderr: Option<mpsc::Receiver<StderrChunk>>,
+    frames: FrameBuf,
+    buffer: Box<[u8]>,
+    /// Bytes for the agent that its pipe did not take yet.
+    unwritten: Vec<u8>,
+    close_input: bool,
+    eof: bool,
+    pub(crate) one_turn: bool,
+    /// We are ending the process, and why.
+    pub(crate) stopping: Option<Failure>,
+}
+
+/// What a process did.
+pub(crate) enum Happened {
+    /// It wrote something, or took something.
+    Moved,
+    /// It ended.
+    Exited,
+    /// It closed its output and lives on, or cannot be read.
+    Silenced,
+}
+
+impl Live {
+    /// Starts the agent.
+    pub(crate) async fn start(
+        plan: Plan,
+        ledger: tieline_agent::Ledger,
+        workspace: &std::path::Path,
+        limits: &Limits,
+        next_frame: FrameNo,
+    ) -> Result<Self, (Failure, tieline_agent::Ledger)> {
+        let program = plan.program.display().to_string();
+        let args = plan.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let spec = Spec {
+            program: plan.program,
+            args: plan.args,
+            cwd: workspace.to_owned(),
+            env: plan.env,
+        };
+        let mut child = match tieline_proc::spawn(spec).await {
+            Ok(child) => child,
+            Err(error) => return Err((cannot_start(&program, &error), ledger)),
+        };
+        let stderr = child.take_stderr();
+        let mut session = Session::new(plan.driver, ledger, limits.line, next_frame);
+        let spawned = Spawned { pid: child.pid, program, args };
+        session.ledger_mut().emit(Kind::ProcessSpawned(spawned));
+        session.started();
+        Ok(Self {
+            session,
+            child,
+            stderr,
+            frames: FrameBuf::new(next_frame),
+            buffer: vec![0; CHUNK].into_boxed_slice(),
+            unwritten: Vec::new(),
+            close_input: false,
+            eof: false,
+            one_turn: plan.one_turn,
+            stopping: None,
+        })
+    }
+
+    /// Waits until the process does something. Can be cancelled.
+    pub(crate) async fn happened(&mut self, may_read: bool) -> Happened {
+        let Self { session, child, stderr, frames, buffer, unwritten, eof, .. } = self;
+        let read = async {
+            if *eof || !may_read {
+                std::future::pending::<()>().await;
+            }
+            child.read_stdout(buffer).await
+        };
+        let write = async {
+            match &child.stdin {
+                Some(stdin) if !unwritten.is_empty() => stdin.writable().await,
+                _ => std::future::pending().await,
+            }
+        };
+        let piece = async {
+            match stderr {
+                Some(stderr) => stderr.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            read = read => match read {
+                Ok(0) | Err(_) => {
+                    *eof = true;
+                    Happened::Silenced
+                }
+                Ok(n) => {
+                    let now = Timestamp::now();
+                    let chunk = buffer.get(..n).unwrap_or_default();
+                    session.read(chunk, |direction, bytes| keep(frames, direction, now, bytes));
+                    Happened::Moved
+                }
+            },
+            _ = write => {
+                self.write();
+                Happened::Moved
+            }
+            piece = piece => {
+                match piece {
+                    Some(piece) => self.keep_stderr(&piece),
+                    None => self.stderr = None,
+                }
+                Happened::Moved
+            }
+            _ = child.exited() => Happened::Exited,
+        }
+    }
+
+    fn keep_stderr(&mut self, piece: &StderrChunk) {
+        let now = Timestamp::now();
+        let Self { session, frames, .. } = self;
+        session.keep_stderr(&piece.bytes, |direction, bytes| keep(frames, direction, now, bytes));
+    }
+
+    /// Writes what the session has for the agent, as far as the pipe takes it.
+    pub(crate) fn write(&mut self) {
+        let now = Timestamp::now();
+        let Self { session, frames, .. } = self;
+        let (bytes, close) =
+            session.take_writes(|direction, bytes| keep(frames, direction, now, bytes));
+        self.unwritten.extend(bytes);
+        self.close_input |= close;
+        while !self.unwritten.is_empty() {
+            let Some(stdin) = &self.child.stdin else { break };
+            match stdin.try_write(&self.unwritten) {
+                Ok(n) => drop(self.unwritten.drain(..n)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    // The agent is going; its exit tells the rest.
+                    tracing::debug!(pid = self.child.pid, %error, "the agent takes no input");
+                    self.unwritten.clear();
+                    self.child.stdin = None;
+                }
+            }
+        }
+        if self.close_input {
+            self.child.stdin = None;
+        }
+    }
+
+    /// Takes the frames so far.
+    pub(crate) fn take_frames(&mut self) -> FrameBuf {
+        let next = self.frames.next();
+        std::mem::replace(&mut self.frames, FrameBuf::new(next))
+    }
+
+    /// Asks the process to go, by signals.
+    pub(crate) fn begin_stop(&mut self, why: Option<Failure>, grace: Duration) {
+        self.stopping = self.stopping.take().or(why);
+        self.child.begin_stop(grace);
+    }
+
+    /// Sends `SIGINT`.
+    pub(crate) fn signal_interrupt(&self) {
+        const SIGINT: i32 = 2;
+        self.child.signal(SIGINT);
+    }
+
+    /// Closes the agent's input and gives it some time to go by itself.
+    pub(crate) async fn say_goodbye(&mut self, limits: &Limits) {
+        self.child.stdin = None;
+        let deadline = Instant::now() + limits.exit_grace;
+        let exited = async {
+            loop {
+                match self.happened(true).await {
+                    Happened::Exited => break,
+                    Happened::Moved => {}
+                    Happened::Silenced => {
+                        self.child.exited().await;
+                        break;
+                    }
+                }
+            }
+        };
+        if tokio::time::timeout_at(deadline, exited).await.is_err() {
+            tracing::debug!(pid = self.child.pid, "the agent does not go by itself");
+        }
+    }
+
+    /// Ends the process and everything it started, reads its output to the end, and closes the
+    /// session's books.
+    pub(crate) async fn end(mut self, why: Option<&str>, limits: &Limits) -> Ended {
+        let Self { session, child, frames, .. } = &mut self;
+        let exited = timeout(Duration::ZERO, child.exited()).await.is_ok();
+        if !exited {
+            child.begin_stop(limits.stop_grace);
+            if timeout(limits.stop_grace + Duration::from_secs(1), child.exited()).await.is_err() {
+                child.begin_kill();
+            }
+        }
+        let now = Timestamp::now();
+        let sink =
+            |bytes: &[u8]| session.read(bytes, |way, bytes| keep(frames, way, now, bytes));
+        let drained = child.drain(sink, limits.drain).await;
+        if let Some(stderr) = &mut self.stderr {
+            while let Ok(piece) = stderr.try_recv() {
+                let now = Timestamp::now();
+                self.session.keep_stderr(&piece.bytes, |direction, bytes| {
+                    keep(&mut self.frames, direction, now, bytes);
+                });
+            }
+        }
+        let pid = self.child.pid;
+        let closed = self.child.close(Duration::ZERO).await;
+        let stderr = tail_of(&closed.stderr.to_text());
+        let exit = closed.exit.unwrap_or(tieline_proc::Exit { code: None, signal: Some(9) });
+        let stopped = self.stopping;
+        let exited = Exited {
+            pid,
+            code: exit.code,
+            signal: exit.signal,
+            stopped: why
+                .map(str::to_owned)
+                .or_else(|| stopped.as_ref().map(|why| why.message.clone())),
+            cut: drained.cut,
+            killed: closed.killed,
+            stderr: (!stderr.is_empty()).then(|| stderr.clone()),
+        };
+        self.session.ledger_mut().emit(Kind::ProcessExited(exited));
+        let info = ExitInfo { code: exit.code, signal: exit.signal, stderr, stopped };
+        let (session, frames) = (&mut self.session, &mut self.frames);
+        let now = Timestamp::now();
+        session.exited(&info, |direction, bytes| keep(frames, direction, now, bytes));
+        Ended { session: self.session, frames: self.frames }
+    }
+}
+
+/// What an agent leaves behind.
+pub(crate) struct Ended {
+    pub(crate) session: Session,
+    pub(crate) frames: FrameBuf,
+}
+
+fn keep(frames: &mut FrameBuf, direction: Direction, now: Timestamp, bytes: &[u8]) {
+    let direction = match direction {
+        Direction::In => tieline_store::Direction::In,
+        Direction::Out => tieline_store::Direction::Out,
+        Direction::Err => tieline_store::Direction::Stderr,
+    };
+    frames.append(direction, now, bytes);
+}
+
+fn tail_of(text: &str) -> String {
+    let text = text.trim();
+    let start = text.len().saturating_sub(STDERR_SHOWN);
+    text.get(text.ceil_char_boundary(start)..).unwrap_or_default().to_owned()
+}
+
+fn cannot_start(program: &str, error: &tieline_proc::Error) -> Failure {
+    Failure::new(FailureCode::AgentCannotStart, format!("cannot start {program}: {error}"))
+        .hint("run `tieline doctor` to see which agents work here")
+}

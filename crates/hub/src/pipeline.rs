@@ -1,0 +1,162 @@
+//! The way to the disk: in order, with a second try when the disk is full.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tieline_store::{Batch, Commit, Lease, Store};
+use tokio::time::Instant;
+
+use crate::tail::Entry;
+
+/// Between two tries to write to a full disk.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Batches on their way to the disk and the entries that wait behind them.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    store: Store,
+    lease: Lease,
+    patience: Duration,
+    in_flight: VecDeque<InFlight>,
+    /// Entries in flight that hold up what comes after them.
+    n_durable: usize,
+    /// Batches the store gave back, to be tried again in this order.
+    rejected: Vec<(Batch, Vec<Entry>)>,
+    /// Since when the store gives batches back, and why.
+    stalled: Option<(Instant, String)>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    commit: Commit,
+    entries: Vec<Entry>,
+}
+
+impl Pipeline {
+    pub(crate) fn new(store: Store, lease: Lease, patience: Duration) -> Self {
+        Self {
+            store,
+            lease,
+            patience,
+            in_flight: VecDeque::new(),
+            n_durable: 0,
+            rejected: Vec::new(),
+            stalled: None,
+        }
+    }
+
+    pub(crate) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    /// Ends the pipeline and gives the lease back.
+    pub(crate) fn into_lease(self) -> Lease {
+        self.lease
+    }
+
+    /// Whether a preview may be shown at once: nothing durable is on its way before it.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.n_durable == 0 && self.rejected.is_empty()
+    }
+
+    /// Whether nothing is on its way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty() && self.rejected.is_empty()
+    }
+
+    /// Whether the store gives batches back, so that nothing more should be read from the agent.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stalled.is_some()
+    }
+
+    /// Sends a batch; `entries` are shown once it is on disk. Waits while the store's queue is full.
+    pub(crate) async fn submit(&mut self, batch: Batch, entries: Vec<Entry>) {
+        if self.is_stalled() {
+            self.rejected.push((batch, entries));
+            return;
+        }
+        self.send(batch, entries).await;
+    }
+
+    /// Lets previews wait behind what is on its way.
+    pub(crate) fn queue_behind(&mut self, entries: Vec<Entry>) {
+        if let Some((_, waiting)) = self.rejected.last_mut() {
+            waiting.extend(entries);
+        } else if let Some(last) = self.in_flight.iter_mut().rev().find(|it| !it.entries.is_empty())
+        {
+            last.entries.extend(entries);
+        }
+    }
+
+    async fn send(&mut self, batch: Batch, entries: Vec<Entry>) {
+        self.n_durable += usize::from(!entries.is_empty());
+        let commit = self.store.append(&self.lease, batch).await;
+        self.in_flight.push_back(InFlight { commit, entries });
+    }
+
+    /// Tries what the store gave back. Does not wait, so that nothing is lost when the caller stops
+    /// waiting.
+    fn send_again(&mut self) {
+        let mut rejected = std::mem::take(&mut self.rejected).into_iter();
+        while let Some((batch, entries)) = rejected.next() {
+            match self.store.try_append(&self.lease, batch) {
+                Ok(commit) => {
+                    self.n_durable += usize::from(!entries.is_empty());
+                    self.in_flight.push_back(InFlight { commit, entries });
+                }
+                Err(batch) => {
+                    self.rejected.push((*batch, entries));
+                    break;
+                }
+            }
+        }
+        self.rejected.extend(rejected);
+    }
+
+    /// Waits for the next batch to reach the disk and gives what may be shown now. Never returns
+    /// while nothing is on its way. Can be cancelled.
+    ///
+    /// # Errors
+    /// When the lease is lost, or the store stays full longer than patience allows.
+    pub(crate) async fn advance(&mut self) -> Result<Vec<Entry>, tieline_store::Error> {
+        loop {
+            let Some(front) = self.in_flight.front_mut() else {
+                if self.rejected.is_empty() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(RETRY).await;
+                self.send_again();
+                continue;
+            };
+            let result = (&mut front.commit).await;
+            let Some(InFlight { entries, .. }) = self.in_flight.pop_front() else { continue };
+            self.n_durable -= usize::from(!entries.is_empty());
+            match result {
+                Ok(()) => {
+                    if self.rejected.is_empty() && self.stalled.take().is_some() {
+                        tracing::warn!(conversation = %self.lease.key, "the store works again");
+                    }
+                    return Ok(entries);
+                }
+                Err(rejected) => {
+                    // Batches behind a rejected one come back too, because numbers may not jump.
+                    let goes_on = rejected.error.is_transient() || self.is_stalled();
+                    let Some(batch) = rejected.batch.filter(|_| goes_on) else {
+                        return Err(rejected.error);
+                    };
+                    let now = Instant::now();
+                    let (since, _) = self
+                        .stalled
+                        .get_or_insert_with(|| {
+                            tracing::warn!(error = %rejected.error, "the store is stalled");
+                            (now, rejected.error.to_string())
+                        });
+                    if now.duration_since(*since) > self.patience {
+                        return Err(rejected.error);
+                    }
+                    self.rejected.push((*batch, entries));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The last entries that were shown, for subscribers that keep up.
+//!
+//! Sans-IO: the core of "subscribe while publishing, no gap, no duplicate". Events enter only after
+//! their commit and in order, so whatever is not here any more is in the store.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tieline_event::{Delta, Event, Kind, Seq};
+use tokio::sync::watch;
+
+#[cfg(test)]
+mod tests;
+
+/// Something shown to a subscriber.
+#[derive(Debug, Clone)]
+pub enum Entry {
+    /// Durable; it is on disk.
+    Event(Arc<Shown>),
+    /// A preview.
+    Delta(Arc<Delta>),
+}
+
+/// An event with the JSON it is stored as.
+#[derive(Debug)]
+pub struct Shown {
+    /// The event.
+    pub event: Event,
+    /// Its JSON, without a newline.
+    pub json: Arc<[u8]>,
+}
+
+/// Where a subscriber stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Position {
+    /// It has every event up to its cursor and reads on from the store.
+    Store,
+    /// It reads the tail from this index on.
+    Tail(u64),
+}
+
+/// What a subscriber does next.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Show these; the subscriber then stands there.
+    Show(Vec<Entry>, Position),
+    /// Read events after the cursor from the store.
+    ReadStore,
+    /// Wait for more.
+    Wait(Position),
+    /// There will be no more, because of this if it is not by wish.
+    Closed(Option<String>),
+}
+
+/// The shared tail of one conversation.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    state: Mutex<State>,
+    /// Counts publications; its value means nothing else.
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    ring: VecDeque<Entry>,
+    /// Index of the ring's first entry, counted from the beginning of time.
+    base: u64,
+    bytes: usize,
+    max_entries: usize,
+    max_bytes: usize,
+    /// The last event that was shown.
+    shown: Seq,
+    /// Whole texts of items that are still growing, for subscribers that come in the middle.
+    growing: Vec<Delta>,
+    closed: Option<Closing>,
+}
+
+/// How a conversation was closed.
+#[derive(Debug)]
+struct Closing {
+    trouble: Option<String>,
+}
+
+/// How many entries a subscriber gets at once.
+const BATCH: usize = 512;
+
+impl Tail {
+    pub(crate) fn new(shown: Seq, max_entries: usize, max_bytes: usize) -> Self {
+        let state = State {
+            ring: VecDeque::new(),
+            base: 0,
+            bytes: 0,
+            max_entries,
+            max_bytes,
+            shown,
+            growing: Vec::new(),
+            closed: None,
+        };
+        Self { state: Mutex::new(state), changed: watch::Sender::new(0) }
+    }
+
+    /// Shows entries. Events among them are committed.
+    pub(crate) fn publish(&self, entries: impl IntoIterator<Item = Entry>) {
+        let mut state = self.lock();
+        for entry in entries {
+            state.push(entry);
+        }
+        drop(state);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// Nothing follows; `trouble` says why, unless somebody wanted it so.
+    pub(crate) fn close(&self, trouble: Option<String>) {
+        self.lock().closed = Some(Closing { trouble });
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    /// The conversation rests: the store has everything the tail had.
+    pub(crate) fn rest(&self) {
+        let mut state = self.lock();
+        let end = state.end();
+        state.ring = VecDeque::new();
+        state.growing = Vec::new();
+        (state.base, state.bytes) = (end, 0);
+    }
+
+    /// The last event that was shown.
+    pub(crate) fn shown(&self) -> Seq {
+        self.lock().shown
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// What a subscriber that stands here, with every event up to `cursor`, does next.
+    pub(crate) fn step(&self, position: Position, cursor: Seq) -> Step {
+        let state = self.lock();
+        let index = match position {
+            Position::Tail(index) if index >= state.base => index,
+            _ => match state.entrance(cursor) {
+                Some(index) => {
+                    let caught_up: Vec<Entry> = match index == state.end() {
+                        // Whoever enters in the middle of an item gets what there is of it.
+                        true => state.growing.iter().cloned().map(Arc::new).map(Entry::Delta).collect(),
+                        false => Vec::new(),
+                    };
+                    if !caught_up.is_empty() {
+                        return Step::Show(caught_up, Position::Tail(index));
+                    }
+                    index
+                }
+                None => return Step::ReadStore,
+            },
+        };
+        let from = usize::try_from(index - state.base).unwrap_or(usize::MAX);
+        let entries: Vec<Entry> = state.ring.iter().skip(from).take(BATCH).cloned().collect();
+        if !entries.is_empty() {
+            let position = Position::Tail(index + entries.len() as u64);
+            Step::Show(entries, position)
+        } else if let Some(closing) = &state.closed {
+            Step::Closed(closing.trouble.clone())
+        } else {
+            Step::Wait(Position::Tail(index))
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn end(&self) -> u64 {
+        self.base + self.ring.len() as u64
+    }
+
+    /// Where a subscriber with every event up to `cursor` can go on in the ring.
+    fn entrance(&self, cursor: Seq) -> Option<u64> {
+        if cursor >= self.shown {
+            return Some(self.end());
+        }
+        let first = self.ring.iter().find_map(|entry| match entry {
+            Entry::Event(shown) => Some(shown.event.seq),
+            Entry::Delta(_) => None,
+        })?;
+        if first > cursor.next() {
+            return None;
+        }
+        let at = self.ring.iter().position(
+            |entry| matches!(entry, Entry::Event(shown) if shown.event.seq == cursor.next()),
+        )?;
+        Some(self.base + at as u64)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        match &entry {
+            Entry::Event(shown) => {
+                self.shown = shown.event.seq;
+                match &shown.event.kind {
+                    Kind::ItemCompleted(item) => self.growing.retain(|it| it.item != item.id),
+                    Kind::TurnCompleted(_) => {
+                        self.growing.retain(|it| Some(&it.turn) != shown.event.turn.as_ref());
+                    }
+                    _ => {}
+                }
+            }
+            Entry::Delta(delta) => self.grow(delta),
+        }
+        self.bytes += weight(&entry);
+        self.ring.push_back(entry);
+        while self.ring.len() > self.max_entries || self.bytes > self.max_bytes {
+            let Some(old) = self.ring.pop_front() else { break };
+            self.base += 1;
+            self.bytes -= weight(&old);
+        }
+    }
+
+    fn grow(&mut self, delta: &Delta) {
+        let same = |it: &&mut Delta| it.item == delta.item && it.stream == delta.stream;
+        match self.growing.iter_mut().rev().find(same) {
+            Some(whole) => whole.text.push_str(&delta.text),
+            None if delta.offset == 0 => self.growing.push(delta.clone()),
+            None => {}
+        }
+    }
+}
+
+fn weight(entry: &Entry) -> usize {
+    match entry {
+        Entry::Event(shown) => 2 * shown.json.len() + 256,
+        Entry::Delta(delta) => delta.text.len() + 128,
+    }
+}

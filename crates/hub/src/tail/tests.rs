@@ -1,0 +1,150 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tieline_event::{
+    ConversationKey, Delta, Epoch, Event, FORMAT, Item, ItemBody, ItemStatus, Kind, Native, Seq,
+    Source, Stream, Timestamp, Usage,
+};
+
+use super::{Entry, Position, Shown, Step, Tail};
+
+fn event(seq: u64, kind: Kind) -> Entry {
+    let event = Event {
+        v: FORMAT,
+        conversation: ConversationKey::new("k").unwrap(),
+        seq: Seq(seq),
+        epoch: Epoch(1),
+        ts: Timestamp::from_millis(0),
+        turn: Some("t1".into()),
+        parent: None,
+        origin: None,
+        native: Native::default(),
+        source: Source { driver: "x".into(), frames: None },
+        kind,
+    };
+    let json = event.to_json().unwrap().into();
+    Entry::Event(Arc::new(Shown { event, json }))
+}
+
+fn tick(seq: u64) -> Entry {
+    event(seq, Kind::UsageUpdated(Usage::default()))
+}
+
+fn delta(offset: u64, text: &str) -> Entry {
+    Entry::Delta(Arc::new(Delta {
+        turn: "t1".into(),
+        item: "m1".into(),
+        parent: None,
+        stream: Stream::Text,
+        offset,
+        text: text.to_owned(),
+    }))
+}
+
+fn seq_of(entry: &Entry) -> Option<u64> {
+    match entry {
+        Entry::Event(shown) => Some(shown.event.seq.0),
+        Entry::Delta(_) => None,
+    }
+}
+
+#[test]
+fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
+    let tail = Tail::new(Seq(0), 100, 1 << 20);
+    tail.publish([tick(1), delta(0, "Hel"), delta(3, "lo")]);
+    let Step::Show(entries, position) = tail.step(Position::Store, Seq(1)) else {
+        panic!("the text so far");
+    };
+    let Entry::Delta(whole) = &entries[0] else { panic!("a delta") };
+    assert_eq!((whole.offset, whole.text.as_str()), (0, "Hello"));
+    tail.publish([delta(5, "!")]);
+    let Step::Show(entries, _) = tail.step(position, Seq(1)) else { panic!("the rest") };
+    let Entry::Delta(rest) = &entries[0] else { panic!("a delta") };
+    assert_eq!((rest.offset, rest.text.as_str()), (5, "!"));
+}
+
+#[test]
+fn a_finished_item_is_not_shown_as_growing() {
+    let tail = Tail::new(Seq(0), 100, 1 << 20);
+    let item = Item {
+        id: "m1".into(),
+        status: ItemStatus::Ok,
+        body: ItemBody::AgentMessage { text: "Hello".into() },
+    };
+    tail.publish([delta(0, "Hello"), event(1, Kind::ItemCompleted(item))]);
+    assert!(matches!(tail.step(Position::Store, Seq(1)), Step::Wait(_)));
+}
+
+#[test]
+fn the_ring_stays_within_its_limits() {
+    let tail = Tail::new(Seq(0), 10, 1 << 20);
+    for seq in 1..=1000 {
+        tail.publish([tick(seq)]);
+    }
+    let state = tail.lock();
+    assert!(state.ring.len() <= 10);
+    drop(state);
+    let small = Tail::new(Seq(0), 1000, 5000);
+    for seq in 1..=1000 {
+        small.publish([tick(seq)]);
+    }
+    assert!(small.lock().bytes <= 5000);
+}
+
+proptest! {
+    /// Publishing, reading, lagging and joining in any order: no gap, no duplicate.
+    #[test]
+    fn every_subscriber_sees_every_event_once(
+        steps in proptest::collection::vec((0..6_u8, 0..4_usize), 1..300),
+        ring in 1..20_usize,
+    ) {
+        let tail = Tail::new(Seq(0), ring, 1 << 20);
+        // What a real store would hold: everything committed, which is everything published.
+        let mut stored: VecDeque<u64> = VecDeque::new();
+        let mut readers = vec![(Position::Store, Seq(0), Vec::<u64>::new(), 0_u64)];
+        for (what, n) in steps {
+            match what {
+                0 | 1 => {
+                    for _ in 0..=n {
+                        let seq = stored.len() as u64 + 1;
+                        stored.push_back(seq);
+                        tail.publish([delta(0, "x"), tick(seq)]);
+                    }
+                }
+                2 => tail.publish([delta(0, "y")]),
+                3 if n == 0 => tail.rest(),
+                4 => {
+                    let from = stored.len() as u64 / 2;
+                    readers.push((Position::Store, Seq(from), Vec::new(), from));
+                }
+                _ => {
+                    let at = n % readers.len();
+                    let (position, cursor, seen, _) = &mut readers[at];
+                    match tail.step(*position, *cursor) {
+                        Step::Show(entries, next) => {
+                            *position = next;
+                            for seq in entries.iter().filter_map(seq_of) {
+                                seen.push(seq);
+                                *cursor = Seq(seq);
+                            }
+                        }
+                        Step::ReadStore => {
+                            *position = Position::Store;
+                            for seq in stored.iter().skip(cursor.0 as usize).take(3) {
+                                seen.push(*seq);
+                                *cursor = Seq(*seq);
+                            }
+                        }
+                        Step::Wait(next) => *position = next,
+                        Step::Closed(_) => unreachable!("never closed"),
+                    }
+                }
+            }
+        }
+        for (_, cursor, seen, from) in readers {
+            let expected: Vec<u64> = (from + 1..=cursor.0).collect();
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}

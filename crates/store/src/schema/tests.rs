@@ -1,0 +1,11 @@
+use tieline_event::BlobRef;
+
+use super::MIGRATIONS;
+
+/// A database in the field was made by exactly these bytes. A change is a new step.
+#[test]
+fn released_steps_are_never_changed() {
+    let hashes: Vec<_> =
+        MIGRATIONS.iter().map(|step| BlobRef::of(step.as_bytes()).sha256).collect();
+    assert_eq!(hashes, ["088089eacc51c299a80cb68c02883ee09aa86b6dd4c81c0a4fb723acb4984034"]);
+}

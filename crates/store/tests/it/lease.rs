@@ -1,0 +1,93 @@
+use tieline_event::Epoch;
+use tieline_store::Error;
+
+use crate::support::{Bench, Probe, assert_whole, events, key, new, open, seqs};
+
+#[test]
+fn second_process_is_told_who_holds_it_and_takes_over_from_the_dead() {
+    let bench = Bench::new();
+    let mut probe = Probe::spawn(&["hold", bench.dir.path().to_str().unwrap(), "a"]);
+    assert_eq!(probe.line().as_deref(), Some("held 1"));
+
+    let Err(Error::Busy { owner, .. }) = bench.store.acquire(&key("a"), new()) else {
+        panic!("taken from a living owner");
+    };
+    assert_eq!((owner.pid, owner.program.as_str()), (probe.child.id(), "store-probe"));
+    assert_eq!(bench.store.holder(&key("a")).unwrap().map(|owner| owner.pid), Some(owner.pid));
+    let refused = bench.store.delete(&key("a")).unwrap_err();
+    assert!(matches!(refused, Error::Busy { .. }));
+
+    probe.kill();
+    assert!(bench.store.holder(&key("a")).unwrap().is_none());
+    let lease = bench.store.acquire(&key("a"), new()).unwrap();
+    assert_eq!((lease.epoch, lease.next_seq.0, lease.next_frame.0), (Epoch(2), 2, 2));
+    assert_eq!(lease.conversation.agent, "probe");
+    bench.store.append_blocking(&lease, events([2])).wait().unwrap();
+    let n_locks = bench.dir.path().join("owners").read_dir().unwrap().count();
+    assert_eq!(n_locks, 1, "the dead owner's file is gone");
+    assert_whole(&bench.store);
+}
+
+#[test]
+fn released_conversation_can_be_taken_at_once() {
+    let bench = Bench::new();
+    let mut probe = Probe::spawn(&["hold", bench.dir.path().to_str().unwrap(), "a"]);
+    assert_eq!(probe.line().as_deref(), Some("held 1"));
+    drop(probe.child.stdin.take());
+    assert_eq!(probe.line().as_deref(), Some("released"));
+    assert_eq!(bench.lease("a").epoch, Epoch(2));
+}
+
+#[test]
+fn same_process_keeps_its_epoch() {
+    let bench = Bench::new();
+    let first = bench.lease("a");
+    let again = bench.lease("a");
+    assert_eq!((first.epoch, again.epoch), (Epoch(1), Epoch(1)));
+    bench.store.append_blocking(&again, events([1])).wait().unwrap();
+}
+
+#[test]
+fn stale_writer_is_refused_and_writes_nothing() {
+    let bench = Bench::new();
+    let stale = bench.lease("a");
+    bench.store.append_blocking(&stale, events([1])).wait().unwrap();
+    // As if the lock had been lost: the owner's file is gone while the process lives on.
+    std::fs::remove_dir_all(bench.dir.path().join("owners")).unwrap();
+    let other = open(bench.dir.path());
+    let lease = other.acquire(&key("a"), new()).unwrap();
+    assert_eq!(lease.epoch, Epoch(2));
+
+    let rejected = bench.store.append_blocking(&stale, events([2])).wait().unwrap_err();
+    assert!(matches!(rejected.error, Error::LostLease { epoch: Epoch(1), .. }), "{rejected:?}");
+    let rejected = bench.store.compact(&stale).wait().unwrap_err();
+    assert!(matches!(rejected.error, Error::LostLease { .. }));
+    bench.store.release(stale).unwrap();
+    other.append_blocking(&lease, events([2])).wait().unwrap();
+    assert_eq!(seqs(&other, "a"), [1, 2]);
+}
+
+#[test]
+fn lease_is_gone_after_release() {
+    let bench = Bench::new();
+    let kept = bench.lease("a");
+    bench.store.release(bench.lease("a")).unwrap();
+    let rejected = bench.store.append_blocking(&kept, events([1])).wait().unwrap_err();
+    assert!(matches!(rejected.error, Error::LostLease { .. }));
+    assert_eq!(bench.lease("a").epoch, Epoch(2));
+}
+
+#[test]
+fn two_stores_of_one_process_are_two_owners() {
+    let bench = Bench::new();
+    let _lease = bench.lease("a");
+    let other = open(bench.dir.path());
+    let Err(Error::Busy { owner, .. }) = other.acquire(&key("a"), new()) else {
+        panic!("taken from a living owner");
+    };
+    assert_eq!(owner.pid, std::process::id());
+    drop(other);
+    let Bench { store, dir } = bench;
+    drop(store);
+    assert_eq!(open(dir.path()).acquire(&key("a"), new()).unwrap().epoch, Epoch(2));
+}

@@ -1,0 +1,128 @@
+//! What the tests share.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tempfile::TempDir;
+use tieline_event::{ConversationKey, FrameNo, Mode, Seq, Timestamp};
+use tieline_store::{Batch, Direction, FrameBuf, Lease, NewConversation, NewEvent, Options, Store};
+
+/// A store in a directory of its own.
+pub(crate) struct Bench {
+    pub(crate) store: Store,
+    pub(crate) dir: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    pub(crate) fn with(options: Options) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { store: Store::open(dir.path(), options).unwrap(), dir }
+    }
+
+    pub(crate) fn lease(&self, name: &str) -> Lease {
+        self.store.acquire(&key(name), new()).unwrap()
+    }
+}
+
+pub(crate) fn open(dir: &Path) -> Store {
+    Store::open(dir, Options::default()).unwrap()
+}
+
+pub(crate) fn key(name: &str) -> ConversationKey {
+    ConversationKey::new(name).unwrap()
+}
+
+pub(crate) fn new() -> NewConversation {
+    NewConversation {
+        agent: "scripted".into(),
+        workspace: "/work".into(),
+        mode: Mode::Plan,
+        model: Some("small".into()),
+    }
+}
+
+pub(crate) fn event(seq: u64, text: &str) -> NewEvent {
+    NewEvent {
+        seq: Seq(seq),
+        ts: Timestamp::from_millis(1000 + seq as i64),
+        kind: "notice",
+        turn: None,
+        json: format!("{{\"seq\":{seq},\"text\":{text:?}}}").into_bytes().into(),
+    }
+}
+
+pub(crate) fn events(seqs: impl IntoIterator<Item = u64>) -> Batch {
+    let events = seqs.into_iter().map(|seq| event(seq, "hello")).collect();
+    Batch { events, ..Batch::default() }
+}
+
+pub(crate) fn frames(first: FrameNo, all: &[&[u8]]) -> Batch {
+    let mut frames = FrameBuf::new(first);
+    for (bytes, n) in all.iter().zip(0..) {
+        frames.append(Direction::Out, Timestamp::from_millis(n), bytes);
+    }
+    Batch { frames, ..Batch::default() }
+}
+
+pub(crate) fn seqs(store: &Store, name: &str) -> Vec<u64> {
+    let events = store.events(&key(name), Seq(0), usize::MAX).unwrap();
+    events.iter().map(|event| event.seq.0).collect()
+}
+
+/// Every frame: number and bytes.
+pub(crate) fn all_frames(store: &Store, name: &str) -> Vec<(u64, Vec<u8>)> {
+    let mut all = Vec::new();
+    store
+        .frames(&key(name), FrameNo(0), &mut |frame| {
+            all.push((frame.no.0, frame.bytes.to_vec()));
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    all
+}
+
+pub(crate) fn assert_whole(store: &Store) {
+    assert_eq!(store.integrity().unwrap(), Vec::<String>::new());
+}
+
+/// A process that uses the store. Killed with `SIGKILL` when dropped.
+pub(crate) struct Probe {
+    pub(crate) child: Child,
+    pub(crate) lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Probe {
+    #[expect(clippy::disallowed_methods, reason = "a probe is killed and never leaves children")]
+    pub(crate) fn spawn(args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_store-probe"))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// The next line it says.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        self.lines.next().map(|line| line.unwrap())
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

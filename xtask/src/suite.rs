@@ -1,0 +1,137 @@
+//! The suites: what CI runs, and what takes longer.
+
+#![allow(clippy::print_stderr)] // progress of a chore, for the person who started it
+
+use std::borrow::BorrowMut;
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::{agents, command};
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Leave the suite with the real agents out (it downloads about 170 MB once).
+    #[arg(long)]
+    fast: bool,
+    /// Run only the suite with the real agents.
+    #[arg(long, conflicts_with = "fast")]
+    real: bool,
+    /// Run only tests whose name contains this.
+    filter: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct SoakArgs {
+    /// How many times to kill.
+    #[arg(long, default_value_t = 1000)]
+    kills: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArgs {
+    /// Arguments for the benchmark program; `--help` lists them.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let whole = args.filter.is_none() && !args.real;
+    if whole {
+        step("format", cargo(["fmt", "--all", "--check"]))?;
+        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
+        step("lints", cargo(clippy).args(["--", "-D", "warnings"]))?;
+    }
+    if !args.real {
+        // Test programs of one crate that are used by the tests of another.
+        step("programs", cargo(["build", "--workspace", "--bins", "--examples"]))?;
+        step("tests", tests(["--workspace"], args.filter.as_deref()))?;
+    }
+    if whole {
+        step("examples in the documentation", cargo(["test", "--workspace", "--doc", "--quiet"]))?;
+    }
+    if !args.fast {
+        real(args.filter.as_deref())?;
+    }
+    eprintln!("everything passed in {:.0} s", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// The suite with the real agents, where nothing but loopback can be reached.
+fn real(filter: Option<&str>) -> anyhow::Result<()> {
+    agents::install_all()?;
+    const TARGET: [&str; 6] = ["-p", "tieline", "--features", "real-agents", "--test", "real"];
+    step("programs for the real agents", cargo(["build", "--workspace", "--bins"]))?;
+    step("the suite with the real agents, built", tests(TARGET, None).arg("--no-run"))?;
+    let mut isolated = command("unshare");
+    // Only root may make a network namespace without a user namespace.
+    isolated.arg(if is_root() { "-n" } else { "-rn" });
+    isolated.arg(env::current_exe().context("where this program is")?).arg("loopback");
+    let suite = tests(TARGET, filter);
+    isolated.arg(suite.get_program()).args(suite.get_args()).env("CARGO_NET_OFFLINE", "true");
+    isolated.current_dir(root());
+    step("the suite with the real agents", isolated)
+}
+
+pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
+    step("programs", cargo(["build", "--workspace", "--bins"]))?;
+    let mut soak = tests(["-p", "tieline", "--test", "it"], Some("kill_9"));
+    step("soak", soak.env("TIELINE_KILLS", args.kills.to_string()))
+}
+
+pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
+    step("programs", cargo(["build", "--release", "--workspace", "--bins"]))?;
+    let bench = root().join("target/release/tieline-bench");
+    step("bench", command(bench).args(&args.args).current_dir(root()))
+}
+
+pub(crate) fn schema() -> anyhow::Result<()> {
+    let mut test = tests(["-p", "tieline-event"], Some("schema"));
+    step("schema", test.env("UPDATE_EXPECT", "1"))
+}
+
+pub(crate) fn in_loopback(words: &[OsString]) -> anyhow::Result<()> {
+    tieline_testkit::real::raise_loopback().context("cannot bring the loopback interface up")?;
+    let (program, args) = words.split_first().context("no command")?;
+    Err(command(program).args(args).exec()).context("cannot start the command")
+}
+
+/// `cargo nextest run`, or `cargo test` where nextest is not installed.
+fn tests<'a>(scope: impl IntoIterator<Item = &'a str>, filter: Option<&str>) -> Command {
+    let has_nextest = cargo(["nextest", "--version"]).output().is_ok_and(|it| it.status.success());
+    let mut tests = if has_nextest { cargo(["nextest", "run"]) } else { cargo(["test"]) };
+    tests.args(scope).args(filter);
+    tests
+}
+
+fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(args).current_dir(root());
+    cargo
+}
+
+fn step(name: &str, mut command: impl BorrowMut<Command>) -> anyhow::Result<()> {
+    eprintln!("== {name}");
+    let status = command.borrow_mut().status().with_context(|| format!("cannot start {name}"))?;
+    if !status.success() {
+        bail!("{name} failed ({status})");
+    }
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // The owner of our own entry in /proc is our effective user.
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
