@@ -175,7 +175,7 @@ impl Actor {
                 Step::Show(entries) => self.tail.publish(entries?),
                 Step::Message(None) => return Ok(None),
                 Step::Message(Some(Message::Close(reply))) => return Ok(Some(reply)),
-                Step::Message(Some(message)) => self.obey(message).await,
+                Step::Message(Some(message)) => self.obey(message).await?,
                 Step::Agent(Happened::Moved) => {}
                 Step::Agent(Happened::Exited) => self.lay_to_rest(None).await,
                 Step::Agent(Happened::Silenced) => self.silenced().await,
@@ -212,7 +212,7 @@ impl Actor {
         }
     }
 
-    async fn obey(&mut self, message: Message) {
+    async fn obey(&mut self, message: Message) -> Result<(), tieline_store::Error> {
         match message {
             Message::StartTurn(prompt, reply) => self.start_turn(prompt, reply).await,
             Message::Steer(prompt, reply) => answer_with(reply, self.steer(&prompt)),
@@ -226,15 +226,28 @@ impl Actor {
                 if self.stale && self.ledger().current_turn().is_none() {
                     self.lay_to_rest(Some("the configuration changed")).await;
                 }
+                self.settle().await?;
                 answer_with(reply, Ok(()));
             }
             Message::Reset(reply) => {
                 let result = self.reset().await;
+                self.settle().await?;
                 answer_with(reply, result);
             }
             // Taken out by the caller.
             Message::Close(reply) => answer_with(reply, Err(Error::Closed)),
         }
+        Ok(())
+    }
+
+    /// Until everything so far is on disk and shown.
+    async fn settle(&mut self) -> Result<(), tieline_store::Error> {
+        self.flush().await;
+        while !self.pipeline.is_empty() {
+            let entries = self.pipeline.advance().await?;
+            self.tail.publish(entries);
+        }
+        Ok(())
     }
 
     async fn start_turn(&mut self, prompt: Prompt, reply: Reply<TurnId>) {
@@ -518,12 +531,7 @@ impl Actor {
         self.lay_to_rest(Some("closed")).await;
         let closed = Closed { reason: "closed".to_owned() };
         self.ledger_mut().emit(Kind::ConversationClosed(closed));
-        self.flush().await;
-        while !self.pipeline.is_empty() {
-            let entries = self.pipeline.advance().await?;
-            self.tail.publish(entries);
-        }
-        Ok(())
+        self.settle().await
     }
 
     /// Sends what is new to the agent, to the store and to whoever watches.

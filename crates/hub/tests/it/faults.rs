@@ -30,16 +30,12 @@ async fn every_way_an_agent_can_die_is_one_failed_turn() {
     for (script, signal, code) in [
         ("exit 0", EndSignal::Process, FailureCode::AgentExited),
         ("exit 3", EndSignal::Process, FailureCode::AgentExited),
-        ("kill 9", EndSignal::Process, FailureCode::AgentKilled),
-        ("kill 11", EndSignal::Process, FailureCode::AgentKilled),
+        ("kill KILL", EndSignal::Process, FailureCode::AgentKilled),
+        ("kill ABRT", EndSignal::Process, FailureCode::AgentKilled),
         ("say half\nexit 1", EndSignal::Process, FailureCode::AgentExited),
-        ("half-line {\"type\":\"assi\nexit 1", EndSignal::Process, FailureCode::AgentExited),
         ("close stdout\nsilence", EndSignal::Tieline, FailureCode::Protocol),
         ("result api-error", EndSignal::Wire, FailureCode::ProviderUnavailable),
     ] {
-        if script.starts_with("half-line") {
-            continue; // the fake agent stays silent after it; see the test below
-        }
         let (status, by, found, message) = failure(script).await;
         assert_eq!(status, TurnStatus::Failed, "{script}");
         assert_eq!(by, signal, "{script}: {message}");
@@ -152,15 +148,17 @@ async fn a_large_answer_is_kept_whole_beside_its_event() {
 
 #[tokio::test]
 async fn a_full_disk_fails_clearly_and_loses_nothing_that_was_shown() {
-    let bench = Bench::new("huge 3000000\nsay Never.");
+    let script: String = (0..800).map(|n| format!("say message number {n}\n")).collect();
+    let bench = Bench::new(&script);
     let limits = Limits { store_patience: Duration::from_millis(300), ..quick() };
-    let options = Options { max_pages: Some(200), ..Options::default() };
+    let options = Options { max_pages: Some(80), ..Options::default() };
     let hub = bench.hub_with(limits, options);
     let (conversation, mut live) = bench.open(&hub).await;
     conversation.start_turn(Prompt::text("go")).await.unwrap();
     let mut shown = Vec::new();
     let error = loop {
-        match live.next().await {
+        let next = tokio::time::timeout(Duration::from_secs(30), live.next());
+        match next.await.expect("the store is full by now") {
             Ok(entries) => shown.extend(entries),
             Err(error) => break error,
         }
