@@ -67,14 +67,14 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
 /// The suite with the real agents, where nothing but loopback can be reached.
 fn real(filter: Option<&str>) -> anyhow::Result<()> {
     agents::install_all()?;
-    const TARGET: [&str; 6] = ["-p", "tieline", "--features", "real-agents", "--test", "real"];
+    const TARGET: [&str; 6] = ["-p", "tieline-hub", "--features", "real-agents", "--test", "it"];
     step("programs for the real agents", cargo(["build", "--workspace", "--bins"]))?;
     step("the suite with the real agents, built", tests(TARGET, None).arg("--no-run"))?;
     let mut isolated = command("unshare");
     // Only root may make a network namespace without a user namespace.
     isolated.arg(if is_root() { "-n" } else { "-rn" });
     isolated.arg(env::current_exe().context("where this program is")?).arg("loopback");
-    let suite = tests(TARGET, filter);
+    let suite = tests(TARGET, Some(filter.unwrap_or("real::")));
     isolated.arg(suite.get_program()).args(suite.get_args()).env("CARGO_NET_OFFLINE", "true");
     isolated.current_dir(root());
     step("the suite with the real agents", isolated)

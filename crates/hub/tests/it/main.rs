@@ -2,4 +2,6 @@
 
 mod bench;
 mod faults;
+#[cfg(feature = "real-agents")]
+mod real;
 mod turns;

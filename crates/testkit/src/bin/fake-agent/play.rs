@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -83,6 +84,7 @@ impl Player {
                 return self.message("text_delta", "text", &chunks);
             }
             Verb::Flood { n, bytes } => return self.flood(*n, *bytes),
+            Verb::Stamped { n, micros } => return self.stamped(*n, *micros),
             Verb::Tool { name, input } => {
                 let id = self.tool_use(name, input);
                 self.tool_result(&id, "ok", false);
@@ -209,6 +211,27 @@ impl Player {
             }
             self.output.raw(buffer.get(..now * line.len()).unwrap_or(&buffer));
             sent += now;
+        }
+        self.close_block(&id);
+        Flow::Continue(())
+    }
+
+    /// Chunks at a steady pace that say when they were written.
+    fn stamped(&mut self, n: usize, micros: usize) -> Flow {
+        let id = self.session.next_id("msg");
+        self.open_block(&id, "text");
+        let pace = Duration::from_micros(micros as u64);
+        let mut due = Instant::now();
+        for _ in 0..n {
+            // Counted from the start, so that a late chunk does not delay the ones after it.
+            due += pace;
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if self.inbox.interrupted() {
+                self.close_block(&id);
+                return self.interrupt(&During::Text);
+            }
+            let stamp = format!("{:020} ", sys::monotonic_nanos());
+            self.event(&id, &frames::delta("text_delta", "text", &stamp));
         }
         self.close_block(&id);
         Flow::Continue(())

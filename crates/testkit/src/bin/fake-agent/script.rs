@@ -15,6 +15,9 @@ pub(crate) enum Verb {
     /// `flood N [BYTES]`: N `stream_event` chunks as fast as possible, and no
     /// `assistant` line with the whole text.
     Flood { n: usize, bytes: usize },
+    /// `stamped N MICROS`: N chunks, one every MICROS microseconds, each the time it was
+    /// written (`CLOCK_MONOTONIC` in nanoseconds, 20 digits and a space); no `assistant` line.
+    Stamped { n: usize, micros: usize },
     /// `tool NAME JSON`: a tool call and its result.
     Tool { name: String, input: Value },
     /// `ask-permission NAME JSON`: the same after a `can_use_tool` that is allowed.
@@ -91,6 +94,7 @@ fn verb(line: &str) -> Option<Verb> {
         "think" => Verb::Think(text()),
         "deltas" => numbers(rest).map(|(n, bytes)| Verb::Deltas { n, bytes })?,
         "flood" => numbers(rest).map(|(n, bytes)| Verb::Flood { n, bytes })?,
+        "stamped" => numbers(rest).map(|(n, micros)| Verb::Stamped { n, micros })?,
         "tool" => tool(rest).map(|(name, input)| Verb::Tool { name, input })?,
         "ask-permission" => tool(rest).map(|(name, input)| Verb::AskPermission { name, input })?,
         "garbage" => Verb::Garbage(rest.to_owned()),

@@ -23,6 +23,14 @@ pub(crate) fn close(descriptor: i32) {
     unsafe { libc::close(descriptor) };
 }
 
+/// What `CLOCK_MONOTONIC` shows; every process on this machine sees the same clock.
+pub(crate) fn monotonic_nanos() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid place for the answer, and this clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
 /// Leaves a descendant that does nothing; without `hold` it gives its pipes up.
 pub(crate) fn descend(how: Descent, hold: bool, descriptors: &[i32]) {
     // SAFETY: this process has threads, so the child may only call what is safe
