@@ -211,25 +211,14 @@ struct SetMode<'a> {
     destination: &'a str,
 }
 
-/// The rules that make a yes last as long as it should, out of those the agent offers.
+/// The rules that make a yes last as long as it should: those the agent offers, all together. One of
+/// them alone is not enough for it: a command that writes needs its rule and the directory and the
+/// mode, or it asks again.
 fn rules(suggestions: &[Box<RawValue>], scope: Scope) -> Vec<Box<RawValue>> {
-    let is_rule = |raw: &&Box<RawValue>| field(raw, "type").as_deref() == Some("addRules");
     match scope {
         Scope::Once => Vec::new(),
-        Scope::Always => {
-            let lasting: Vec<_> =
-                suggestions.iter().filter(|raw| is_lasting(raw)).cloned().collect();
-            if lasting.is_empty() { suggestions.to_vec() } else { lasting }
-        }
-        Scope::Session => {
-            let narrow: Vec<_> =
-                suggestions.iter().filter(is_rule).filter_map(for_the_session).collect();
-            if narrow.is_empty() {
-                suggestions.iter().filter_map(for_the_session).collect()
-            } else {
-                narrow
-            }
-        }
+        Scope::Always => suggestions.to_vec(),
+        Scope::Session => suggestions.iter().filter_map(|raw| for_the_session(raw)).collect(),
     }
 }
 
@@ -242,8 +231,7 @@ fn is_lasting(suggestion: &RawValue) -> bool {
     field(suggestion, "destination").is_some_and(|destination| destination != "session")
 }
 
-#[allow(clippy::borrowed_box)] // called through iterators over boxes
-fn for_the_session(suggestion: &Box<RawValue>) -> Option<Box<RawValue>> {
+fn for_the_session(suggestion: &RawValue) -> Option<Box<RawValue>> {
     let mut fields: BTreeMap<String, Box<RawValue>> =
         serde_json::from_str(suggestion.get()).ok()?;
     let session = serde_json::value::to_raw_value("session").ok()?;
