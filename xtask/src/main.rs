@@ -1,6 +1,7 @@
 //! The chores of this repository: `cargo xtask <command>`.
 
 mod agents;
+mod bench;
 mod suite;
 #[cfg(test)]
 mod tidy;
@@ -26,9 +27,15 @@ enum Task {
     /// Kill tieline under load a thousand times and count what is lost.
     Soak(suite::SoakArgs),
     /// Measure speed and memory, each number beside its floor or goal.
-    Bench(suite::BenchArgs),
+    Bench(bench::Args),
     /// Write the JSON schema of the events anew.
     Schema,
+    /// Measure with the programs beside this one.
+    #[command(hide = true)]
+    BenchRun(bench::Args),
+    /// Be one of the processes that `bench-run` measures.
+    #[command(hide = true, subcommand)]
+    BenchProbe(bench::Probe),
     /// Run a command in this network namespace after bringing its loopback interface up.
     #[command(hide = true)]
     Loopback {
@@ -39,11 +46,15 @@ enum Task {
 }
 
 fn main() -> anyhow::Result<()> {
+    // The memory probe has agents of its own; their hosts are this program.
+    tieline_proc::init();
     match Cli::parse().task {
         Task::Agents(args) => agents::run(&args),
         Task::Test(args) => suite::test(&args),
         Task::Soak(args) => suite::soak(&args),
-        Task::Bench(args) => suite::bench(&args),
+        Task::Bench(_) => suite::bench(),
+        Task::BenchRun(args) => bench::run(&args),
+        Task::BenchProbe(probe) => bench::probe(&probe),
         Task::Schema => suite::schema(),
         Task::Loopback { command } => suite::in_loopback(&command),
     }

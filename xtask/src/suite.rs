@@ -34,13 +34,6 @@ pub(crate) struct SoakArgs {
     kills: u32,
 }
 
-#[derive(Args)]
-pub(crate) struct BenchArgs {
-    /// Arguments for the benchmark program; `--help` lists them.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    args: Vec<OsString>,
-}
-
 pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
     let began = Instant::now();
     let whole = args.filter.is_none() && !args.real;
@@ -86,10 +79,17 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
     step("soak", soak.env("TIELINE_KILLS", args.kills.to_string()))
 }
 
-pub(crate) fn bench(args: &BenchArgs) -> anyhow::Result<()> {
-    step("programs", cargo(["build", "--release", "--workspace", "--bins"]))?;
-    let bench = root().join("target/release/tieline-bench");
-    step("bench", command(bench).args(&args.args).current_dir(root()))
+pub(crate) fn bench() -> anyhow::Result<()> {
+    const BUILD: [&str; 9] =
+        ["build", "--release", "-p", "tieline", "-p", "tieline-testkit", "-p", "xtask", "--bins"];
+    step("release programs", cargo(BUILD))?;
+    // This program lies in `debug` or `release` of whatever target directory is in use.
+    let own = env::current_exe().context("where this program is")?;
+    let target = own.ancestors().nth(2).context("this program is not in a target directory")?;
+    let mut bench = command(target.join("release/xtask"));
+    // The arguments after `bench` have been checked and go on as they are.
+    bench.arg("bench-run").args(env::args_os().skip(2)).current_dir(root());
+    step("bench", bench)
 }
 
 pub(crate) fn schema() -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("front", &["event", "hub", "store"]),
     ("cli", &["event", "agent", "proc", "store", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
-    ("xtask", &["testkit"]),
+    ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];
 
 fn packages() -> Vec<Value> {

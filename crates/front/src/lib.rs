@@ -1,1 +1,38 @@
+//! Front ends: from events to what a client reads, nothing else.
+//!
+//! # How it works
+//!
+//! [`run`] shows one conversation to a person or a script. Its cores are sans-IO: [`run::text`]
+//! turns events and deltas into what a terminal or a pipe shows, [`run::ask`] turns a request into
+//! a dialogue and the dialogue into an answer, [`run::jsonl`] turns entries into lines. One loop
+//! moves their bytes. [`markdown`] writes a whole history as a document.
+//!
+//! # Invariants
+//!
+//! * A front never learns which agent it shows.
+//! * Text of an agent reaches a terminal only through [`sanitize`]. JSONL carries it as it was.
+//! * A byte of an agent's message is shown once, whether it came as a delta or in an event.
 
+mod json;
+pub mod markdown;
+pub mod run;
+pub mod sanitize;
+mod summary;
+#[cfg(test)]
+mod testing;
+
+use tieline_event::{BlobRef, Text};
+
+/// Where the whole of a large text comes from.
+pub type Fetch<'a> = dyn FnMut(&BlobRef) -> Option<Vec<u8>> + 'a;
+
+/// The whole text, or as much of it as is left.
+pub(crate) fn whole(text: &Text, fetch: &mut Fetch<'_>) -> String {
+    match text {
+        Text::Inline(text) => text.clone(),
+        Text::Blob { blob, head, tail } => match fetch(blob) {
+            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => format!("{head}\n[{} bytes are not in the store]\n{tail}", blob.bytes),
+        },
+    }
+}

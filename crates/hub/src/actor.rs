@@ -150,7 +150,7 @@ impl Actor {
         };
         // What is left of the agent dies with its handle.
         self.live = None;
-        let trouble = trouble.map(|error| error.to_string());
+        let trouble = trouble.map(|error| chain(&error));
         if let Some(trouble) = &trouble {
             tracing::error!(conversation = %self.key, %trouble, "given up");
         }
@@ -674,6 +674,14 @@ impl Actor {
             Some(live) => live.session.ledger_mut(),
             None => self.ledger.get_or_insert_default(),
         }
+    }
+}
+
+/// An error with everything behind it.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", chain(source)),
+        None => error.to_string(),
     }
 }
 

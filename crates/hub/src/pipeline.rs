@@ -20,8 +20,10 @@ pub(crate) struct Pipeline {
     in_flight: VecDeque<InFlight>,
     /// Entries in flight that hold up what comes after them.
     n_durable: usize,
-    /// Batches the store gave back, to be tried again in this order.
+    /// Batches the store gave back; they come before everything in flight.
     rejected: Vec<(Batch, Vec<Entry>)>,
+    /// Batches that were not sent while the store is stalled; they come after everything in flight.
+    held: Vec<(Batch, Vec<Entry>)>,
     /// Since when the store gives batches back, and why.
     stalled: Option<(Instant, String)>,
 }
@@ -41,6 +43,7 @@ impl Pipeline {
             in_flight: VecDeque::new(),
             n_durable: 0,
             rejected: Vec::new(),
+            held: Vec::new(),
             stalled: None,
         }
     }
@@ -56,12 +59,12 @@ impl Pipeline {
 
     /// Whether a preview may be shown at once: nothing durable is on its way before it.
     pub(crate) fn is_clear(&self) -> bool {
-        self.n_durable == 0 && self.rejected.is_empty()
+        self.n_durable == 0 && !self.is_stalled()
     }
 
     /// Whether nothing is on its way.
     pub(crate) fn is_empty(&self) -> bool {
-        self.in_flight.is_empty() && self.rejected.is_empty()
+        self.in_flight.is_empty() && self.rejected.is_empty() && self.held.is_empty()
     }
 
     /// Whether the store gives batches back, so that nothing more should be read from the agent.
@@ -72,7 +75,7 @@ impl Pipeline {
     /// Sends a batch; `entries` are shown once it is on disk. Waits while the store's queue is full.
     pub(crate) async fn submit(&mut self, batch: Batch, entries: Vec<Entry>) {
         if self.is_stalled() {
-            self.rejected.push((batch, entries));
+            self.held.push((batch, entries));
             return;
         }
         self.send(batch, entries).await;
@@ -80,11 +83,12 @@ impl Pipeline {
 
     /// Lets previews wait behind what is on its way.
     pub(crate) fn queue_behind(&mut self, entries: Vec<Entry>) {
-        if let Some((_, waiting)) = self.rejected.last_mut() {
+        let in_flight = self.in_flight.iter_mut().rev().map(|it| &mut it.entries);
+        let in_flight = in_flight.filter(|waiting| !waiting.is_empty()).take(1);
+        let held = self.held.last_mut().map(|(_, waiting)| waiting);
+        let rejected = self.rejected.last_mut().map(|(_, waiting)| waiting);
+        if let Some(waiting) = held.into_iter().chain(in_flight).chain(rejected).next() {
             waiting.extend(entries);
-        } else if let Some(last) = self.in_flight.iter_mut().rev().find(|it| !it.entries.is_empty())
-        {
-            last.entries.extend(entries);
         }
     }
 
@@ -94,23 +98,24 @@ impl Pipeline {
         self.in_flight.push_back(InFlight { commit, entries });
     }
 
-    /// Tries what the store gave back. Does not wait, so that nothing is lost when the caller stops
-    /// waiting.
+    /// Tries what the store gave back, then what was held. Does not wait, so that nothing is lost
+    /// when the caller stops waiting; what the queue does not take is held.
     fn send_again(&mut self) {
-        let mut rejected = std::mem::take(&mut self.rejected).into_iter();
-        while let Some((batch, entries)) = rejected.next() {
+        let rejected = std::mem::take(&mut self.rejected);
+        let mut again = rejected.into_iter().chain(std::mem::take(&mut self.held));
+        for (batch, entries) in again.by_ref() {
             match self.store.try_append(&self.lease, batch) {
                 Ok(commit) => {
                     self.n_durable += usize::from(!entries.is_empty());
                     self.in_flight.push_back(InFlight { commit, entries });
                 }
                 Err(batch) => {
-                    self.rejected.push((*batch, entries));
+                    self.held.push((*batch, entries));
                     break;
                 }
             }
         }
-        self.rejected.extend(rejected);
+        self.held.extend(again);
     }
 
     /// Waits for the next batch to reach the disk and gives what may be shown now. Never returns
@@ -121,7 +126,7 @@ impl Pipeline {
     pub(crate) async fn advance(&mut self) -> Result<Vec<Entry>, tieline_store::Error> {
         loop {
             let Some(front) = self.in_flight.front_mut() else {
-                if self.rejected.is_empty() {
+                if self.is_empty() {
                     std::future::pending::<()>().await;
                 }
                 tokio::time::sleep(RETRY).await;
@@ -133,7 +138,7 @@ impl Pipeline {
             self.n_durable -= usize::from(!entries.is_empty());
             match result {
                 Ok(()) => {
-                    if self.rejected.is_empty() && self.stalled.take().is_some() {
+                    if self.is_empty() && self.stalled.take().is_some() {
                         tracing::warn!(conversation = %self.lease.key, "the store works again");
                     }
                     return Ok(entries);

@@ -282,3 +282,35 @@ async fn a_turn_that_takes_too_long_fails_as_a_timeout() {
     assert_eq!(end.error.unwrap().code, FailureCode::Timeout);
     hub.close_all().await;
 }
+
+#[tokio::test]
+async fn five_hundred_hostile_prompts_never_change_the_command_line() {
+    let dump = tempfile::NamedTempFile::new().unwrap();
+    let path = dump.path().display();
+    let bench = Bench::new(&format!("dump-argv {path}\nsay ok")).one_process_per_turn();
+    let hub = bench.hub();
+    let hostile = [
+        "--help", "-", "--", "-p", "--resume=x", "- [ ] todo", "\0", "a\0b", "\n", "a\nb\r\n",
+        "$(id)", "`id`", "'; id; '", "\"", "\\", "*", "~", "%s%n", "\u{202e}", "\u{1b}[31m",
+        "--dangerously-skip-permissions", "--model=evil", "@/etc/passwd", "", " ",
+    ];
+    let mut expected = None;
+    for n in 0..500 {
+        let prompt = format!("{}{}", hostile[n % hostile.len()], "x".repeat(n / hostile.len()));
+        let context = TurnContext { open: bench.open_options(), ..TurnContext::default() };
+        hub.run_turn(&key(), prompt.as_str(), context).await.unwrap();
+        let argv = std::fs::read(dump.path()).unwrap();
+        if n > 0 {
+            // From the second turn on the session is resumed, always the same one.
+            let expected = expected.get_or_insert_with(|| argv.clone());
+            assert_eq!(argv, *expected, "{prompt:?}");
+        }
+        let needle = prompt.trim();
+        if needle.len() > 3 {
+            let argv = String::from_utf8_lossy(&argv);
+            let mut words = argv.split('\0');
+            assert!(!words.any(|word| word == needle), "{prompt:?} is in {argv:?}");
+        }
+    }
+    hub.close_all().await;
+}

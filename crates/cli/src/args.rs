@@ -1,0 +1,326 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use tieline_event::{ConversationKey, Mode};
+
+use crate::exit;
+
+/// Connects coding agents to whoever wants to talk to them.
+///
+/// Every conversation has a key under which it goes on, and every event of it is kept.
+#[derive(Debug, Parser)]
+#[command(name = "tieline", version, max_term_width = 100, after_help = exit::TABLE)]
+#[command(after_long_help = format!("\
+Examples:
+  tieline demo
+          play a conversation with the built-in agent
+  tieline run \"Why does the build fail?\"
+          ask the first agent that is installed
+  tieline run --conversation build --mode acceptEdits \"Then fix it\"
+          go on with a conversation, letting the agent edit files
+  (echo Review this change:; git diff) | tieline run --format final - > review.md
+          one answer in a script
+  tieline run --format jsonl - < prompt.txt | jq -c .kind
+          every event as a line of JSON
+
+Configuration (TOML, see --config):
+  [defaults]       agent, mode, model, on_request, format, timeout and idle_sleep in seconds
+  [agents.claude]  program, args, env = {{ NAME = \"value\" }}, pass = [\"NAME\"] of secrets to let
+                   through, lifetime = \"conversation\" or \"turn\"
+  The variable TIELINE_CLAUDE goes before agents.claude.program.
+
+{}", exit::TABLE))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Where conversations are kept.
+    ///
+    /// By default $XDG_DATA_HOME/tieline, else ~/.local/share/tieline.
+    #[arg(long, global = true, value_name = "DIR", env = "TIELINE_HOME", hide_env_values = true)]
+    #[arg(value_parser = path(), value_hint = ValueHint::DirPath)]
+    pub(crate) store: Option<PathBuf>,
+    /// The configuration file.
+    ///
+    /// By default $XDG_CONFIG_HOME/tieline/config.toml, else ~/.config/tieline/config.toml. Never
+    /// one from the workspace.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "TIELINE_CONFIG",
+        hide_env_values = true
+    )]
+    #[arg(value_parser = path(), value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// What to log on stderr: error, warn, info, debug, trace.
+    ///
+    /// Also per module, as in `warn,tieline_hub=debug`.
+    #[arg(long, global = true, value_name = "LEVEL", env = "TIELINE_LOG", hide_env_values = true)]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Send a prompt to an agent and show what it does.
+    Run(RunArgs),
+    /// Play a conversation with the built-in agent.
+    Demo(DemoArgs),
+    /// List conversations.
+    List(ListArgs),
+    /// Show a conversation as a transcript.
+    Show(ShowArgs),
+    /// Write a conversation to a file or a pipe.
+    Export(ExportArgs),
+    /// Forget an agent's session: the next turn begins afresh, the history stays.
+    Reset(KeyArgs),
+    /// Delete a conversation with its whole history.
+    Delete(DeleteArgs),
+    /// Give disk space back.
+    Gc(GcArgs),
+    /// Look for trouble: agents, login, sandbox, store.
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+}
+
+/// Send a prompt to an agent and show what it does.
+///
+/// On a terminal the answer streams in, running tools have a live line, and the agent's questions
+/// are asked in place. Ctrl-C stops the turn; a second one quits.
+///
+/// In a pipe the answer goes to stdout and everything else to stderr, without colours and without
+/// control characters.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  tieline run \"What does this project do?\"
+  tieline run --conversation review --mode plan \"Plan the release\"
+  tieline run --conversation review \"Go on\"
+  tieline run --agent claude --cwd ~/src/app --model opus \"Find the leak\"
+  tieline run --format final --on-request allow --timeout 600 - < prompt.md > answer.md
+  tieline run -- \"-x is a prompt too\"")]
+pub(crate) struct RunArgs {
+    /// What to say. `-`, or none and something piped in, reads it from stdin.
+    #[arg(value_name = "PROMPT | -", allow_hyphen_values = false)]
+    pub(crate) prompt: Option<String>,
+    /// The agent: auto, claude or demo. `auto` takes the first that is installed.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The conversation to begin or to go on with.
+    ///
+    /// Without it a new one begins; its key is shown at the end.
+    #[arg(long, short, value_name = "KEY")]
+    pub(crate) conversation: Option<ConversationKey>,
+    /// Where the agent works; by default here.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// How much the agent may do without asking.
+    ///
+    /// plan: read only. default: ask before every change. acceptEdits: edit files in the workspace.
+    /// bypassPermissions: never ask, sandboxed. yolo: never ask, no sandbox.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// The model, by the agent's own name for it.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// What to print: text for people, jsonl for programs, final for the answer alone.
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<FormatArg>,
+    /// Who answers when the agent asks; by default you on a terminal, and no one (deny) elsewhere.
+    ///
+    /// ask: you. deny: no. allow: yes. fail: stop the turn and exit with code 5.
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub(crate) on_request: Option<OnRequestArg>,
+    /// Stop the turn after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Do not wait for tasks that go on in the background after the turn.
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// For people.
+    Text,
+    /// Every event and delta as a line of JSON.
+    Jsonl,
+    /// The final answer alone.
+    Final,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnRequestArg {
+    /// You are asked.
+    Ask,
+    /// Every request is refused.
+    Deny,
+    /// Every request is granted.
+    Allow,
+    /// The turn is stopped; exit code 5.
+    Fail,
+}
+
+/// Play a conversation with the built-in agent.
+///
+/// The agent is a script, but what it does is real: it works in a fresh temporary directory,
+/// streams text, runs commands, asks for an approval, writes and edits a file. The transcript is
+/// kept like any other.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// What to print.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: FormatArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// As JSON, one array.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only conversations with this agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyArgs {
+    /// The conversation.
+    #[arg(value_name = "KEY")]
+    pub(crate) key: ConversationKey,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// The conversation.
+    #[arg(value_name = "KEY")]
+    pub(crate) key: ConversationKey,
+    /// Its events as lines of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a conversation to a file or a pipe.
+///
+/// jsonl: every event, one line of JSON each. markdown: a document for people. raw: the bytes that
+/// went over the wire, exactly as they were.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  tieline export build --format markdown -o build.md
+  tieline export build | jq -r 'select(.kind == \"turn.completed\") | .data.text'
+  tieline export build --format raw --direction all > wire.ndjson")]
+pub(crate) struct ExportArgs {
+    /// The conversation.
+    #[arg(value_name = "KEY")]
+    pub(crate) key: ConversationKey,
+    /// In which form.
+    #[arg(long, value_enum, default_value = "jsonl")]
+    pub(crate) format: ExportFormat,
+    /// Of the raw bytes, those that went to the agent (in), came from it (out) or from its stderr
+    /// (err), or all.
+    #[arg(long, value_enum, default_value = "out")]
+    pub(crate) direction: DirectionArg,
+    /// Where to; by default stdout. A file that exists is not overwritten.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the file.
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Events as lines of JSON.
+    Jsonl,
+    /// A document.
+    Markdown,
+    /// The bytes of the wire.
+    Raw,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DirectionArg {
+    /// To the agent.
+    In,
+    /// From the agent.
+    Out,
+    /// From the agent's stderr.
+    Err,
+    /// All three, in order.
+    All,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The conversation.
+    #[arg(value_name = "KEY")]
+    pub(crate) key: ConversationKey,
+    /// Do not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// Give disk space back.
+///
+/// Clears up what crashes left behind. With a limit, the oldest raw frames go as well; events and
+/// transcripts always stay.
+#[derive(Debug, Args)]
+pub(crate) struct GcArgs {
+    /// Drop raw frames older than this many days.
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) max_age: Option<u64>,
+    /// Keep at most this many megabytes of raw frames.
+    #[arg(long, value_name = "MB")]
+    pub(crate) max_size: Option<u64>,
+    /// Only say what would be freed.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Look for trouble: agents, login, sandbox, store.
+///
+/// Exits with 0 when everything is in order and with 1 when something needs attention.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Rename a damaged store, so that a new one can begin. Nothing is deleted.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) set_aside: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell.
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Print the manual page.
+///
+/// `tieline man | man -l -` shows it; `tieline man --dir DIR` writes one page for every command.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write every page to this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// A path that may be empty, as a variable that is set to nothing is.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}

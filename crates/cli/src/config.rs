@@ -1,0 +1,237 @@
+//! The configuration file. It is the user's own; nothing is ever read from a workspace.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use tieline_agent::claude::Lifetime;
+use tieline_event::Mode;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::args::{FormatArg, OnRequestArg};
+use crate::error::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// What the user wrote down.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) agent: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) model: Option<String>,
+    pub(crate) on_request: Option<OnRequestArg>,
+    pub(crate) format: Option<FormatArg>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) idle_sleep: Option<Duration>,
+    pub(crate) claude: AgentConfig,
+}
+
+/// How an agent's program is started.
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct AgentConfig {
+    pub(crate) program: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) pass: Vec<String>,
+    pub(crate) lifetime: Lifetime,
+}
+
+impl std::fmt::Debug for AgentConfig {
+    /// Values of variables may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentConfig")
+            .field("program", &self.program)
+            .field("n_args", &self.args.len())
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("pass", &self.pass)
+            .field("lifetime", &self.lifetime)
+            .finish()
+    }
+}
+
+/// Reads the file the user named, or the one in the usual place if there is one.
+pub(crate) fn load(named: Option<&Path>) -> Result<Config, Error> {
+    let (path, must_exist) = match named.filter(|path| !path.as_os_str().is_empty()) {
+        Some(path) => (path.to_owned(), true),
+        None => match usual_place() {
+            Some(path) => (path, false),
+            None => return Ok(Config::default()),
+        },
+    };
+    match std::fs::read(&path) {
+        Ok(bytes) => parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes)),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound && !must_exist => {
+            Ok(Config::default())
+        }
+        Err(err) => Err(Error::usage(format!("cannot read {}: {err}", path.display()))),
+    }
+}
+
+/// Where the file is, unless the user says otherwise.
+pub(crate) fn usual_place() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    absolute("XDG_CONFIG_HOME")
+        .or_else(|| absolute("HOME").map(|home| home.join(".config")))
+        .map(|dir| dir.join("tieline/config.toml"))
+}
+
+fn parse(file: &str, text: &str) -> Result<Config, Error> {
+    let reader = Reader { file, text };
+    let document = DeTable::parse(text).map_err(|err| {
+        let at = err.span().unwrap_or(0..0);
+        reader.error(&at, "", err.message())
+    })?;
+    reader.read(document.get_ref())
+}
+
+/// Finds its way through the document and says where something is wrong.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+type Value<'i> = Spanned<DeValue<'i>>;
+
+impl Reader<'_> {
+    fn error(&self, at: &Range<usize>, key: &str, message: &str) -> Error {
+        let before = self.text.get(..at.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+        Error::usage(format!("{}:{line}: {key}{message}", self.file))
+    }
+
+    fn read(&self, document: &DeTable<'_>) -> Result<Config, Error> {
+        let mut config = Config::default();
+        for (key, value) in document {
+            let name = key.get_ref().as_ref();
+            match name {
+                "defaults" => self.defaults(self.table(name, value)?, &mut config)?,
+                "agents" => self.agents(self.table(name, value)?, &mut config)?,
+                _ => return Err(self.unknown(key.span(), "", name, &["defaults", "agents"])),
+            }
+        }
+        Ok(config)
+    }
+
+    fn defaults(&self, table: &DeTable<'_>, config: &mut Config) -> Result<(), Error> {
+        const KEYS: [&str; 7] =
+            ["agent", "mode", "model", "on_request", "format", "timeout", "idle_sleep"];
+        for (key, value) in table {
+            let path = format!("defaults.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "agent" => config.agent = Some(self.string(&path, value)?),
+                "mode" => {
+                    let mode = self.string(&path, value)?.parse().map_err(
+                        |err: tieline_event::UnknownMode| {
+                            self.error(&value.span(), &path, &err.to_string())
+                        },
+                    )?;
+                    config.mode = Some(mode);
+                }
+                "model" => config.model = Some(self.string(&path, value)?),
+                "on_request" => config.on_request = Some(self.choice(&path, value)?),
+                "format" => config.format = Some(self.choice(&path, value)?),
+                "timeout" => config.timeout = Some(self.seconds(&path, value)?),
+                "idle_sleep" => config.idle_sleep = Some(self.seconds(&path, value)?),
+                name => return Err(self.unknown(key.span(), "defaults", name, &KEYS)),
+            }
+        }
+        Ok(())
+    }
+
+    fn agents(&self, table: &DeTable<'_>, config: &mut Config) -> Result<(), Error> {
+        for (key, value) in table {
+            let path = format!("agents.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "claude" => config.claude = self.agent(&path, self.table(&path, value)?)?,
+                name => return Err(self.unknown(key.span(), "agents", name, &["claude"])),
+            }
+        }
+        Ok(())
+    }
+
+    fn agent(&self, parent: &str, table: &DeTable<'_>) -> Result<AgentConfig, Error> {
+        const KEYS: [&str; 5] = ["program", "args", "env", "pass", "lifetime"];
+        let mut agent = AgentConfig::default();
+        for (key, value) in table {
+            let path = format!("{parent}.{}", key.get_ref());
+            match key.get_ref().as_ref() {
+                "program" => agent.program = Some(self.string(&path, value)?),
+                "args" => agent.args = self.strings(&path, value)?,
+                "pass" => agent.pass = self.strings(&path, value)?,
+                "env" => {
+                    for (name, value) in self.table(&path, value)? {
+                        let path = format!("{path}.{}", name.get_ref());
+                        let name = name.get_ref().clone().into_owned();
+                        agent.env.insert(name, self.string(&path, value)?);
+                    }
+                }
+                "lifetime" => {
+                    agent.lifetime = match self.string(&path, value)?.as_str() {
+                        "conversation" => Lifetime::Conversation,
+                        "turn" => Lifetime::Turn,
+                        other => {
+                            let message =
+                                format!("{other:?} is none of \"conversation\" and \"turn\"");
+                            return Err(self.error(&value.span(), &path, &message));
+                        }
+                    }
+                }
+                name => return Err(self.unknown(key.span(), parent, name, &KEYS)),
+            }
+        }
+        Ok(agent)
+    }
+
+    fn unknown(&self, at: Range<usize>, parent: &str, name: &str, known: &[&str]) -> Error {
+        let path = if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
+        self.error(&at, &path, &format!("unknown key; known here: {}", known.join(", ")))
+    }
+
+    fn wrong(&self, key: &str, value: &Value<'_>, wanted: &str) -> Error {
+        let found = value.get_ref().type_str();
+        self.error(&value.span(), key, &format!("must be {wanted}, is {found}"))
+    }
+
+    fn table<'v, 'i>(&self, key: &str, value: &'v Value<'i>) -> Result<&'v DeTable<'i>, Error> {
+        value.get_ref().as_table().ok_or_else(|| self.wrong(key, value, "a table"))
+    }
+
+    fn string(&self, key: &str, value: &Value<'_>) -> Result<String, Error> {
+        let text = value.get_ref().as_str().ok_or_else(|| self.wrong(key, value, "a string"))?;
+        Ok(text.to_owned())
+    }
+
+    fn strings(&self, key: &str, value: &Value<'_>) -> Result<Vec<String>, Error> {
+        let wanted = "an array of strings";
+        let values = value.get_ref().as_array().ok_or_else(|| self.wrong(key, value, wanted))?;
+        values.iter().map(|value| self.string(key, value)).collect()
+    }
+
+    fn seconds(&self, key: &str, value: &Value<'_>) -> Result<Duration, Error> {
+        let wanted = "a whole number of seconds from 1 on";
+        let number = value.get_ref().as_integer().ok_or_else(|| self.wrong(key, value, wanted))?;
+        match u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
+            Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+            _ => Err(self.error(&value.span(), key, &format!("must be {wanted}"))),
+        }
+    }
+
+    fn choice<T: ValueEnum>(&self, key: &str, value: &Value<'_>) -> Result<T, Error> {
+        let text = self.string(key, value)?;
+        T::from_str(&text, false).map_err(|_| {
+            let known: Vec<String> = T::value_variants()
+                .iter()
+                .filter_map(T::to_possible_value)
+                .map(|it| it.get_name().to_owned())
+                .collect();
+            let message = format!("{text:?} is none of {}", known.join(", "));
+            self.error(&value.span(), key, &message)
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Which agents there are, which version, and whether somebody is logged in.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tieline_proc::{Env, Output, RunLimits, Spec};
+
+use super::{Check, State};
+use crate::agents::Agents;
+
+/// How long `--version` may take.
+const LIMITS: RunLimits = RunLimits { timeout: Duration::from_secs(10), max_output: 16 * 1024 };
+
+pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
+    let workspace = std::env::current_dir().unwrap_or_else(|_| "/".into());
+    match agents.claude_program(&workspace) {
+        Err(failure) => {
+            let mut check = Check::new("agents", "claude", State::Missing, failure.message);
+            check.advice = failure.hint;
+            checks.push(check);
+        }
+        Ok(program) => {
+            let env = agents.claude_env();
+            checks.push(version(&program, env.clone()).await);
+            checks.push(login(&env));
+        }
+    }
+    let mut demo = Check::new("agents", "demo", State::Good, "built in; it plays a script");
+    demo.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    checks.push(demo);
+}
+
+async fn version(program: &Path, env: Env) -> Check {
+    let mut spec = Spec::new(program, "/").arg("--version");
+    spec.env = env;
+    let output = tieline_proc::run(spec, b"", LIMITS).await;
+    let shown = program.display().to_string();
+    let mut check = match output {
+        Ok(output) if succeeded(&output) => {
+            let version =
+                output.stdout.to_text().lines().next().unwrap_or_default().trim().to_owned();
+            let detail = format!("{version} at {shown}");
+            let mut check = Check::new("agents", "claude", State::Good, detail);
+            check.version = Some(version);
+            check
+        }
+        Ok(output) => {
+            let why = match output.timed_out {
+                true => "it did not answer within 10 seconds".to_owned(),
+                false => format!("it failed: {}", output.stderr.to_text().trim()),
+            };
+            Check::new("agents", "claude", State::Bad, format!("{shown} --version: {why}"))
+                .advice("install it again: npm install -g @anthropic-ai/claude-code")
+        }
+        Err(err) => Check::new("agents", "claude", State::Bad, crate::error::chain(&err))
+            .advice("install it again: npm install -g @anthropic-ai/claude-code"),
+    };
+    check.program = Some(shown);
+    check
+}
+
+fn succeeded(output: &Output) -> bool {
+    !output.timed_out && output.exit.as_ref().is_some_and(|exit| exit.is_success())
+}
+
+/// Looks for a key or a file with credentials by name; neither is read.
+fn login(env: &Env) -> Check {
+    const KEYS: [&str; 6] = [
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "CLAUDE_CODE_USE_FOUNDRY",
+    ];
+    let name = "claude login";
+    if let Some(key) = KEYS.iter().find(|key| env.get(key).is_some_and(|it| !it.is_empty())) {
+        return Check::new("agents", name, State::Good, format!("{key} is set"));
+    }
+    let dir = env
+        .get("CLAUDE_CONFIG_DIR")
+        .map(PathBuf::from)
+        .or_else(|| env.get("HOME").map(|home| Path::new(home).join(".claude")));
+    match dir.map(|dir| dir.join(".credentials.json")).filter(|file| file.exists()) {
+        Some(file) => {
+            Check::new("agents", name, State::Good, format!("{} is there", file.display()))
+        }
+        None if cfg!(target_os = "macos") => {
+            Check::new("agents", name, State::Missing, "perhaps in the keychain, which is not read")
+        }
+        None => {
+            Check::new("agents", name, State::Missing, "no key is set and no credentials are there")
+                .advice("log in once by starting `claude`, or set ANTHROPIC_API_KEY")
+        }
+    }
+}

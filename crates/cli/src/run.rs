@@ -1,0 +1,255 @@
+//! `tieline run`: one turn.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::Access;
+use tieline_event::{ConversationKey, Prompt, Seq};
+use tieline_front::run::{self as front, Format, Layout, Look, OnRequest, Tasks, Tty, Voices};
+use tieline_front::sanitize::one_line;
+use tieline_hub::{Hub, Limits, OpenOptions, Registry};
+use tieline_store::Store;
+use tokio::runtime::Runtime;
+
+use crate::agents::Agents;
+use crate::args::{FormatArg, Global, OnRequestArg, RunArgs};
+use crate::config::{self, Config};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::print::tell;
+use crate::prompt;
+
+/// Runs one turn.
+pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
+    let config = config::load(global.config.as_deref())?;
+    let prompt = prompt::read(args.prompt.as_deref())?;
+    let cwd = args.cwd.as_deref().map(workspace).transpose()?;
+    let agents = Agents::new(config.claude.clone());
+    let store = open_store(global)?;
+    let key = args.conversation.clone().map_or_else(|| new_key("run"), Ok)?;
+    let existing = store.conversation(&key)?;
+    let open = match &existing {
+        Some(row) => {
+            if let Some(name) = args.agent.as_deref().filter(|name| *name != "auto") {
+                let (name, _) = agents.choose(name, Path::new(&row.workspace))?;
+                if name != row.agent {
+                    return Err(Error::usage(format!(
+                        "conversation {key} belongs to the agent {}, not {name}; choose another \
+                         key with --conversation, or leave --agent out",
+                        row.agent
+                    )));
+                }
+            }
+            OpenOptions { agent: None, workspace: cwd, mode: args.mode, model: args.model.clone() }
+        }
+        None => {
+            let cwd = match cwd {
+                Some(cwd) => cwd,
+                None => workspace(Path::new("."))?,
+            };
+            let name = args.agent.as_deref().or(config.agent.as_deref()).unwrap_or("auto");
+            let (name, why) = agents.choose(name, &cwd)?;
+            // An agent that is not there is told before anything is written.
+            agents.agent(name, &cwd)?;
+            if let Some(why) = why {
+                tell(&format!("tieline: agent {name} ({})", one_line(&why)));
+            }
+            OpenOptions {
+                agent: Some(name.to_owned()),
+                workspace: Some(cwd),
+                mode: args.mode.or(config.mode),
+                model: args.model.clone().or_else(|| config.model.clone()),
+            }
+        }
+    };
+    let format = args.format.or(config.format).unwrap_or(FormatArg::Text);
+    let after = existing.map_or(Seq(0), |row| Seq(row.n_events()));
+    let (on_request, policy) = who_answers(args.on_request.or(config.on_request), format)?;
+    let options = front::Options {
+        format: format.into(),
+        look: look(),
+        on_request,
+        policy,
+        tasks: if args.no_wait { Tasks::End } else { Tasks::Await },
+        after,
+        go_on: format!("{} run --conversation {} \"…\"", program_name(), quoted(key.as_str())),
+    };
+    let timeout = args.timeout.map(Duration::from_secs).or(config.timeout);
+    let turn = Turn { key, open, prompt: Prompt::text(prompt), options };
+    turn.play(store, agents, limits(&config, timeout))
+}
+
+/// A turn with everything it needs.
+pub(crate) struct Turn {
+    pub(crate) key: ConversationKey,
+    pub(crate) open: OpenOptions,
+    pub(crate) prompt: Prompt,
+    pub(crate) options: front::Options,
+}
+
+impl Turn {
+    pub(crate) fn play(self, store: Store, agents: Agents, limits: Limits) -> Result<Exit, Error> {
+        let runtime = runtime()?;
+        let hub = Hub::new(store, Arc::new(agents), limits);
+        let result = runtime.block_on(async {
+            let conversation = hub.conversation(&self.key, self.open).await?;
+            let ending = front::run(&hub, &conversation, self.prompt, self.options).await;
+            if ending.is_err() {
+                hub.close_all().await;
+            }
+            Ok::<_, Error>(ending?)
+        });
+        // Whatever still runs is dropped, and with it every process it holds.
+        runtime.shutdown_timeout(Duration::from_millis(200));
+        Ok(Exit::from(&result?))
+    }
+}
+
+/// One thread for everything that does not block: a turn has one agent and one reader.
+pub(crate) fn runtime() -> Result<Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| Error::new(Exit::Failed, format!("cannot start: {err}")))
+}
+
+/// Where the store lies.
+pub(crate) fn store_dir(global: &Global) -> Result<PathBuf, Error> {
+    match global.store.as_ref().filter(|dir| !dir.as_os_str().is_empty()) {
+        Some(dir) => std::path::absolute(dir)
+            .map_err(|err| Error::usage(format!("--store {}: {err}", dir.display()))),
+        None => Ok(tieline_store::default_dir()?),
+    }
+}
+
+pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
+    Ok(Store::open(&store_dir(global)?, tieline_store::Options::default())?)
+}
+
+pub(crate) fn limits(config: &Config, turn_timeout: Option<Duration>) -> Limits {
+    let limits = Limits::default();
+    Limits { turn_timeout, idle: config.idle_sleep.unwrap_or(limits.idle), ..limits }
+}
+
+/// How text looks where it goes.
+pub(crate) fn look() -> Look {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return Look::plain();
+    }
+    Look {
+        layout: Layout::Together,
+        voices: Voices::Agent,
+        color: has_colors(),
+        live: std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        width: width(),
+    }
+}
+
+/// The columns of the terminal.
+pub(crate) fn width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns >= 20)
+        .unwrap_or(80)
+}
+
+/// Whether the user wants colours on a terminal.
+pub(crate) fn has_colors() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Who answers the agent, and the name of that rule for the record.
+pub(crate) fn who_answers(
+    asked: Option<OnRequestArg>,
+    format: FormatArg,
+) -> Result<(OnRequest, String), Error> {
+    let has_screen = match format {
+        FormatArg::Text => io::stdout().is_terminal(),
+        FormatArg::Final => io::stderr().is_terminal(),
+        FormatArg::Jsonl => false,
+    };
+    let policy = |word: &str| format!("--on-request {word}");
+    Ok(match asked {
+        Some(OnRequestArg::Deny) => (OnRequest::Deny, policy("deny")),
+        Some(OnRequestArg::Allow) => (OnRequest::Allow, policy("allow")),
+        Some(OnRequestArg::Fail) => (OnRequest::Fail, policy("fail")),
+        Some(OnRequestArg::Ask) => match Tty::open() {
+            Some(tty) if has_screen || io::stderr().is_terminal() => {
+                (OnRequest::Ask(tty), policy("ask"))
+            }
+            _ => {
+                return Err(Error::usage(
+                    "--on-request ask needs a terminal; use deny, allow or fail here",
+                ));
+            }
+        },
+        None => match Tty::open().filter(|_| has_screen) {
+            Some(tty) => (OnRequest::Ask(tty), policy("ask")),
+            None => {
+                (OnRequest::Deny, format!("{}, the default without a terminal", policy("deny")))
+            }
+        },
+    })
+}
+
+/// A directory the agent can work in.
+pub(crate) fn workspace(dir: &Path) -> Result<PathBuf, Error> {
+    let refused = |reason: &str| {
+        Error::usage(format!("cannot work in {}: {reason}; choose another --cwd", dir.display()))
+    };
+    let path = dir.canonicalize().map_err(|err| refused(&err.to_string()))?;
+    if !path.is_dir() {
+        return Err(refused("it is not a directory"));
+    }
+    rustix::fs::access(&path, Access::READ_OK | Access::EXEC_OK)
+        .map_err(|err| refused(&err.to_string()))?;
+    Ok(path)
+}
+
+/// A key nobody has: what it is for, when, and four random characters.
+pub(crate) fn new_key(purpose: &str) -> Result<ConversationKey, Error> {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = RandomState::new().hash_one(std::process::id());
+    let mut suffix = String::new();
+    for _ in 0..4 {
+        let at = usize::try_from(random % 32).unwrap_or(0);
+        suffix.push(char::from(LETTERS.get(at).copied().unwrap_or(b'x')));
+        random /= 32;
+    }
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    ConversationKey::new(&format!("{purpose}-{now}-{suffix}"))
+        .map_err(|err| Error::usage(err.to_string()))
+}
+
+/// How this program can be called again.
+pub(crate) fn program_name() -> String {
+    std::env::args()
+        .next()
+        .filter(|name| name.contains('/'))
+        .map_or_else(|| "tieline".to_owned(), |name| quoted(&name))
+}
+
+/// A word as a shell reads it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=".contains(c);
+    match word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Text => Self::Text,
+            FormatArg::Jsonl => Self::Jsonl,
+            FormatArg::Final => Self::Final,
+        }
+    }
+}

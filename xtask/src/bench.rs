@@ -1,0 +1,129 @@
+//! Speed and memory, each number beside a floor that was measured in the same run.
+//!
+//! The programs are release builds. Whatever is compared runs in turns (floor, product, floor, …)
+//! and medians are compared, so that a busy machine slows both.
+
+mod flood;
+mod floor;
+mod growth;
+mod latency;
+mod memory;
+mod output;
+mod scene;
+mod start;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+
+use scene::Scene;
+use table::{Line, Table};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Measure only this; may be given several times.
+    #[arg(long, value_name = "ROW")]
+    only: Vec<Row>,
+    /// Measure less: a look at the order of magnitude.
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Row {
+    /// Lines a second from a flooding agent.
+    Flood,
+    /// What a delta takes from the agent to the reader.
+    Latency,
+    /// Time to the first event.
+    Start,
+    /// Resident memory at rest and for each idle conversation.
+    Memory,
+    /// Cost of an event in a short and in a long conversation.
+    Growth,
+}
+
+const ROWS: [Row; 5] = [Row::Flood, Row::Latency, Row::Start, Row::Memory, Row::Growth];
+
+/// Processes that are measured and are not the product.
+#[derive(clap::Subcommand)]
+pub(crate) enum Probe {
+    /// Parse each line of stdin once and write one line.
+    Floor,
+    /// Hold idle conversations and say how much memory that takes.
+    Memory {
+        /// A directory for the store.
+        dir: PathBuf,
+        /// How many conversations.
+        n_conversations: u64,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let scene = Scene::new(args.quick)?;
+    let mut table = Table::new(&scene)?;
+    let mut failed = Vec::new();
+    for row in ROWS {
+        if !args.only.is_empty() && !args.only.contains(&row) {
+            continue;
+        }
+        scene::progress(&format!("{row:?}"));
+        match measure(row, &scene) {
+            Ok(lines) => table.extend(lines),
+            Err(err) => failed.push(format!("{row:?}: {err:#}")),
+        }
+    }
+    table.print(args.json)?;
+    // A missed goal is a result; a row that could not be measured is an error.
+    if !failed.is_empty() {
+        bail!("{}", failed.join("\n"));
+    }
+    Ok(())
+}
+
+pub(crate) fn probe(probe: &Probe) -> anyhow::Result<()> {
+    match probe {
+        Probe::Floor => floor::main(),
+        Probe::Memory { dir, n_conversations } => memory::main(dir, *n_conversations),
+    }
+}
+
+fn measure(row: Row, scene: &Scene) -> anyhow::Result<Vec<Line>> {
+    match row {
+        Row::Flood => flood::measure(scene),
+        Row::Latency => latency::measure(scene),
+        Row::Start => start::measure(scene),
+        Row::Memory => memory::measure(scene),
+        Row::Growth => growth::measure(scene),
+    }
+}
+
+/// The middle of some measurements.
+fn median(values: &[f64]) -> f64 {
+    percentile(values, 0.5)
+}
+
+/// The value that this share of the measurements does not exceed.
+fn percentile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() as f64 * share).ceil().max(1.0) as usize - 1;
+    sorted.get(rank).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!(median(&values), 2.0);
+        assert_eq!(percentile(&values, 0.99), 4.0);
+        assert_eq!(percentile(&[7.0], 0.5), 7.0);
+    }
+}

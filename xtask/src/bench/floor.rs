@@ -1,0 +1,45 @@
+//! The floor of the flood: frames lines, parses each once, writes each once, and does nothing else.
+
+use std::fs::File;
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+
+use anyhow::bail;
+use tieline_wire::claude;
+use tieline_wire::ndjson::{self, Framer, Line};
+
+/// What the product reads at once, too.
+const CHUNK: usize = 64 * 1024;
+
+pub(super) fn main() -> anyhow::Result<()> {
+    // The standard handles buffer; this wants plain reads and writes.
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut framer = Framer::default();
+    let mut buffer = vec![0; CHUNK];
+    let mut written = Vec::with_capacity(CHUNK * 2);
+    let mut n_unread = 0;
+    loop {
+        let n = stdin.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        framer.feed(buffer.get(..n).unwrap_or_default(), |line| {
+            if let Line::Whole(line) = line {
+                match claude::parse(ndjson::content(line)) {
+                    Ok(frame) => drop(black_box(frame)),
+                    Err(_) => n_unread += 1,
+                }
+                written.extend_from_slice(line);
+            }
+        });
+        // One write for all lines of a read: a floor that wrote line by line would be a low one.
+        stdout.write_all(&written)?;
+        written.clear();
+    }
+    if n_unread > 0 {
+        bail!("{n_unread} lines were not understood");
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! What a delta takes from the agent's write to the reader's read, with the store on, beside the
+//! same through a bare pipe.
+
+use anyhow::{Context, ensure};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::output::{JsonLine, Output};
+use super::scene::{Running, Scene};
+use super::table::{Beside, Goal, Judgement, Line, Quantity};
+use super::{median, percentile};
+
+/// Between two deltas.
+const PACE_MICROS: u64 = 1000;
+
+/// The middle and the tail of one run, in microseconds.
+#[derive(Default)]
+struct Spread {
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+}
+
+pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
+    let n_deltas = scene.choose(3000, 1000);
+    let n_rounds = scene.choose(5, 1);
+    let script = format!("stamped {n_deltas} {PACE_MICROS}");
+    let (mut pipe, mut product) = (Spread::default(), Spread::default());
+    for _ in 0..n_rounds {
+        let bare = scene.start("the fake agent", scene.fake(&script))?;
+        pipe.add(&delays(bare, n_deltas, stamps_of_agent)?);
+        let home = scene.fresh_dir()?;
+        let running = scene.tieline_on_fake(home.path(), &script)?;
+        product.add(&delays(running, n_deltas, stamps_of_tieline)?);
+    }
+    let added = median(&product.p99) - median(&pipe.p99);
+    let line = |what, product: &[f64], pipe: &[f64]| Line {
+        what,
+        value: Quantity::Micros(median(product)),
+        beside: Some(Beside { what: "bare pipe", value: Quantity::Micros(median(pipe)) }),
+        judgement: None,
+        note: format!(
+            "{n_deltas} deltas, one every {PACE_MICROS} µs, from the agent's clock to the \
+             reader's; medians of {n_rounds} rounds in turns"
+        ),
+    };
+    let goal = Goal::Below(Quantity::Micros(1000.0));
+    let mut p99 = line("latency p99", &product.p99, &pipe.p99);
+    p99.judgement = Some(Judgement::new("added", Quantity::Micros(added), goal));
+    Ok(vec![line("latency p50", &product.p50, &pipe.p50), p99])
+}
+
+impl Spread {
+    fn add(&mut self, micros: &[f64]) {
+        self.p50.push(median(micros));
+        self.p99.push(percentile(micros, 0.99));
+    }
+}
+
+/// How long each stamped delta took, in microseconds.
+fn delays(
+    mut running: Running,
+    n_deltas: usize,
+    stamps: fn(&[u8]) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<Vec<f64>> {
+    let mut output = Output::with_room_for(n_deltas * 400);
+    let mut arrivals = Vec::new();
+    while output.read(&mut running.stdout)? > 0 {
+        arrivals.push((output.bytes().len(), monotonic_nanos()));
+    }
+    running.finish()?;
+    let mut delays = Vec::with_capacity(n_deltas);
+    let mut arrivals = arrivals.into_iter().peekable();
+    let (mut end, mut newest) = (0, 0);
+    for line in output.bytes().split_inclusive(|byte| *byte == b'\n') {
+        end += line.len();
+        // A line is there when the read that brought its last byte returns.
+        while arrivals.next_if(|(until, _)| *until < end).is_some() {}
+        let (_, arrived) = *arrivals.peek().context("every byte was read some time")?;
+        for stamp in stamps(line)?.iter().flat_map(|text| text.split_whitespace()) {
+            let sent: u64 = stamp.parse().with_context(|| format!("no stamp: {stamp:?}"))?;
+            // A reader that fell behind is told again what it knows.
+            if sent > newest {
+                newest = sent;
+                delays.push(arrived.saturating_sub(sent) as f64 / 1e3);
+            }
+        }
+    }
+    ensure!(delays.len() == n_deltas, "{} of {n_deltas} deltas arrived", delays.len());
+    Ok(delays)
+}
+
+fn stamps_of_tieline(line: &[u8]) -> anyhow::Result<Option<String>> {
+    let line: JsonLine<'_> = serde_json::from_slice(line)?;
+    Ok((line.kind == "delta").then(|| line.text.into_owned()))
+}
+
+fn stamps_of_agent(line: &[u8]) -> anyhow::Result<Option<String>> {
+    let line: serde_json::Value = serde_json::from_slice(line)?;
+    Ok(line.pointer("/event/delta/text").and_then(|text| text.as_str()).map(str::to_owned))
+}
+
+/// The clock of the fake agent's stamps.
+fn monotonic_nanos() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}

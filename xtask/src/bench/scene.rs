@@ -1,0 +1,157 @@
+//! Where the programs are, where the stores go, and how a process is started for a measurement.
+
+#![allow(clippy::print_stderr)] // progress of a chore, for the person who started it
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::command;
+
+/// The programs under measurement and a place on a real disk.
+pub(super) struct Scene {
+    pub(super) quick: bool,
+    programs: PathBuf,
+    dir: TempDir,
+}
+
+/// A started process whose output is read.
+pub(super) struct Running {
+    child: Child,
+    /// Its output, until somebody takes it.
+    pub(super) stdout: ChildStdout,
+    name: String,
+    stderr: PathBuf,
+    /// A process that feeds it.
+    feeder: Option<Child>,
+}
+
+impl Scene {
+    pub(super) fn new(quick: bool) -> anyhow::Result<Self> {
+        let own = env::current_exe().context("where this program is")?;
+        let programs = own.parent().context("this program is in no directory")?.to_owned();
+        for name in ["tieline", "fake-agent"] {
+            if !programs.join(name).is_file() {
+                bail!("{name} is not built beside {}; use `cargo xtask bench`", own.display());
+            }
+        }
+        // The system's temporary directory is often memory; the target directory is a disk.
+        let target = programs.parent().context("this program is not in a target directory")?;
+        let dir = tempfile::Builder::new().prefix("bench-").tempdir_in(target)?;
+        for name in ["home", "workspace"] {
+            fs::create_dir(dir.path().join(name))?;
+        }
+        Ok(Self { quick, programs, dir })
+    }
+
+    /// The first number, or the second when only a look is wanted.
+    pub(super) fn choose<T>(&self, thorough: T, quick: T) -> T {
+        if self.quick { quick } else { thorough }
+    }
+
+    /// An empty directory.
+    pub(super) fn fresh_dir(&self) -> anyhow::Result<TempDir> {
+        Ok(TempDir::new_in(self.dir.path())?)
+    }
+
+    /// What kind of file system the stores lie on.
+    pub(super) fn file_system(&self) -> anyhow::Result<String> {
+        const EXT: u64 = 0xef53;
+        const XFS: u64 = 0x5846_5342;
+        const BTRFS: u64 = 0x9123_683e;
+        const OVERLAY: u64 = 0x794c_7630;
+        const TMPFS: u64 = 0x0102_1994;
+        let kind = rustix::fs::statfs(self.dir.path())?.f_type.cast_unsigned();
+        Ok(match kind {
+            EXT => "ext4".to_owned(),
+            XFS => "xfs".to_owned(),
+            BTRFS => "btrfs".to_owned(),
+            OVERLAY => "overlayfs".to_owned(),
+            TMPFS => "tmpfs, which is no disk: the numbers flatter".to_owned(),
+            other => format!("a file system of type {other:#x}"),
+        })
+    }
+
+    /// `tieline run --format jsonl` on the fake agent, with a store of its own.
+    pub(super) fn tieline_on_fake(&self, home: &Path, script: &str) -> anyhow::Result<Running> {
+        let mut tieline = self.tieline(home);
+        tieline.args(["run", "--format", "jsonl", "--agent", "claude", "--conversation", "bench"]);
+        tieline.arg("--cwd").arg(self.workspace()).arg("go");
+        tieline.env("TIELINE_CLAUDE", self.programs.join("fake-agent"));
+        tieline.env("FAKE_AGENT_SCRIPT", script);
+        self.start("tieline", tieline)
+    }
+
+    /// `tieline` with this home and nothing of the user's.
+    pub(super) fn tieline(&self, home: &Path) -> Command {
+        let mut tieline = self.clean(self.programs.join("tieline"));
+        tieline.env("TIELINE_HOME", home).current_dir(self.workspace());
+        tieline
+    }
+
+    /// The fake agent alone.
+    pub(super) fn fake(&self, script: &str) -> Command {
+        let mut fake = self.clean(self.programs.join("fake-agent"));
+        fake.args(["--print", "--output-format", "stream-json", "--include-partial-messages"]);
+        fake.arg("go").env("FAKE_AGENT_SCRIPT", script);
+        fake
+    }
+
+    /// The fake agent in front of a loop that parses each line once and writes one.
+    pub(super) fn floor_on_fake(&self, script: &str) -> anyhow::Result<Running> {
+        let mut fake = self.fake(script);
+        let mut feeder = fake.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let lines = feeder.stdout.take().context("the agent's output is a pipe")?;
+        let mut floor = self.clean(env::current_exe()?);
+        floor.args(["bench-probe", "floor"]).stdin(lines);
+        let mut running = self.start("the floor", floor)?;
+        running.feeder = Some(feeder);
+        Ok(running)
+    }
+
+    /// Starts a process whose output is read and whose complaints are kept.
+    pub(super) fn start(&self, name: &str, mut command: Command) -> anyhow::Result<Running> {
+        let stderr = self.dir.path().join("stderr");
+        command.stdout(Stdio::piped()).stderr(File::create(&stderr)?);
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
+        let stdout = child.stdout.take().context("the output is a pipe")?;
+        Ok(Running { child, stdout, name: name.to_owned(), stderr, feeder: None })
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// A program in an environment in which nothing of the user's changes the measurement.
+    fn clean(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = command(program);
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.dir.path().join("home"));
+        command.stdin(Stdio::null());
+        command
+    }
+}
+
+impl Running {
+    /// Waits for the end, which must be a good one.
+    pub(super) fn finish(mut self) -> anyhow::Result<()> {
+        let status = self.child.wait()?;
+        if let Some(mut feeder) = self.feeder {
+            feeder.wait()?;
+        }
+        if !status.success() {
+            let complaint = fs::read_to_string(&self.stderr).unwrap_or_default();
+            bail!("{} failed ({status}): {}", self.name, complaint.trim());
+        }
+        Ok(())
+    }
+}
+
+/// What is being done now.
+pub(super) fn progress(what: &str) {
+    eprintln!("   {what}");
+}
