@@ -4,9 +4,9 @@
 //! their offset, a turn ends once, and its end closes what is still open in it.
 
 use tieline_event::{
-    Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item, ItemBody, ItemId,
-    ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request, RequestId, Stream,
-    Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed, Usage,
+    Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
+    ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request,
+    RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed, Usage,
 };
 
 #[cfg(test)]
@@ -333,7 +333,8 @@ impl Ledger {
             open.stream = Some(stream);
             open.streamed.clear();
         }
-        let Some(turn) = open.turn.clone().or_else(|| self.turns.last().map(|turn| turn.id.clone()))
+        let Some(turn) =
+            open.turn.clone().or_else(|| self.turns.last().map(|turn| turn.id.clone()))
         else {
             return;
         };
@@ -494,6 +495,13 @@ impl Ledger {
 
     fn push(&mut self, turn: Option<TurnId>, parent: Option<ItemId>, native: Native, kind: Kind) {
         let frames = self.frame.map(|frame| FrameRange { first: frame, last: frame });
-        self.outputs.push(Output::Event(Draft { turn, parent, origin: None, native, frames, kind }));
+        self.outputs.push(Output::Event(Draft {
+            turn,
+            parent,
+            origin: None,
+            native,
+            frames,
+            kind,
+        }));
     }
 }

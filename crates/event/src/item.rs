@@ -137,10 +137,11 @@ pub enum ItemBody {
 }
 
 /// Where a tool comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolClass {
     /// The agent's own.
+    #[default]
     Generic,
     /// An MCP server's.
     Mcp,
@@ -223,11 +224,8 @@ impl Item {
             | ItemBody::Command { output: text, .. } => text.externalize(sink),
             ItemBody::FileChange { changes } => {
                 for change in changes {
-                    for text in [&mut change.old_text, &mut change.new_text, &mut change.diff] {
-                        if let Some(text) = text {
-                            text.externalize(sink);
-                        }
-                    }
+                    let texts = [&mut change.old_text, &mut change.new_text, &mut change.diff];
+                    texts.into_iter().flatten().for_each(|text| text.externalize(sink));
                 }
             }
             ItemBody::ToolCall { input, output, .. } => {
@@ -259,12 +257,6 @@ impl<'de> Deserialize<'de> for Item {
 impl Default for Content {
     fn default() -> Self {
         Self::text("")
-    }
-}
-
-impl Default for ToolClass {
-    fn default() -> Self {
-        Self::Generic
     }
 }
 

@@ -151,7 +151,14 @@ pub async fn run(
                         if entries.is_empty() {
                             run.closed();
                         }
-                        run.show(&entries);
+                        for entry in &entries {
+                            run.show(std::slice::from_ref(entry));
+                            // Text and remarks go to two places, where somebody may read both.
+                            if !run.face.err.is_empty() && !run.flush(&mut signals).await {
+                                run.phase = Phase::Over(Ending::OutputGone);
+                                break;
+                            }
+                        }
                     }
                     Err(err) => {
                         run.face.finish(&mut |_| None);

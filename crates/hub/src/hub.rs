@@ -151,11 +151,9 @@ impl Inner {
 
 fn same_agent(key: &ConversationKey, has: &str, options: &OpenOptions) -> Result<(), Error> {
     match &options.agent {
-        Some(wants) if wants != has => Err(Error::OtherAgent {
-            key: key.clone(),
-            has: has.to_owned(),
-            wants: wants.clone(),
-        }),
+        Some(wants) if wants != has => {
+            Err(Error::OtherAgent { key: key.clone(), has: has.to_owned(), wants: wants.clone() })
+        }
         _ => Ok(()),
     }
 }

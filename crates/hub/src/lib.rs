@@ -10,7 +10,41 @@
 //! slows nobody and misses nothing.
 //!
 //! [`Hub::run_turn`], [`Hub::start_new_session`] and [`Hub::close_all`] are the whole library
-//! interface for a program that only wants answers.
+//! interface for a program that only wants answers:
+//!
+//! ```no_run
+//! use tieline_event::{ConversationKey, Mode};
+//! use tieline_hub::{Hub, OnRequest, OpenOptions, TurnContext, TurnError};
+//!
+//! # async fn talk(hub: Hub) -> Result<(), Box<dyn std::error::Error>> {
+//! let key = ConversationKey::new("release-notes")?;
+//! let context = TurnContext {
+//!     open: OpenOptions {
+//!         agent: Some("claude".to_owned()),
+//!         workspace: Some("/home/me/project".into()),
+//!         mode: Some(Mode::Plan),
+//!         model: None,
+//!     },
+//!     on_request: OnRequest::Deny,
+//!     timeout: Some(std::time::Duration::from_secs(600)),
+//! };
+//!
+//! // One turn; the conversation is opened, or resumed in a new process, under its key.
+//! match hub.run_turn(&key, "What changed since the last tag?", context).await {
+//!     Ok(outcome) => assert!(!outcome.text.is_empty()),
+//!     Err(TurnError::Failed(failure)) => return Err(failure.to_string().into()),
+//!     Err(error) => return Err(error.into()),
+//! }
+//! // The next turn begins a new native session; the history stays.
+//! hub.start_new_session(&key).await?;
+//! // Every agent ends, with everything it started.
+//! hub.close_all().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A hub stands on a store and a [`Registry`] that knows the agents by name; the example
+//! `three_calls` makes both and runs with the built-in agent.
 //!
 //! # Invariants
 //!

@@ -217,8 +217,7 @@ impl Live {
             }
         }
         let now = Timestamp::now();
-        let sink =
-            |bytes: &[u8]| session.read(bytes, |way, bytes| keep(frames, way, now, bytes));
+        let sink = |bytes: &[u8]| session.read(bytes, |way, bytes| keep(frames, way, now, bytes));
         let drained = child.drain(sink, limits.drain).await;
         if let Some(stderr) = &mut self.stderr {
             while let Ok(piece) = stderr.try_recv() {

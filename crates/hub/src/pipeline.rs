@@ -150,12 +150,10 @@ impl Pipeline {
                         return Err(rejected.error);
                     };
                     let now = Instant::now();
-                    let (since, _) = self
-                        .stalled
-                        .get_or_insert_with(|| {
-                            tracing::warn!(error = %rejected.error, "the store is stalled");
-                            (now, rejected.error.to_string())
-                        });
+                    let (since, _) = self.stalled.get_or_insert_with(|| {
+                        tracing::warn!(error = %rejected.error, "the store is stalled");
+                        (now, rejected.error.to_string())
+                    });
                     if now.duration_since(*since) > self.patience {
                         return Err(rejected.error);
                     }

@@ -142,7 +142,9 @@ impl Tail {
                 Some(index) => {
                     let caught_up: Vec<Entry> = match index == state.end() {
                         // Whoever enters in the middle of an item gets what there is of it.
-                        true => state.growing.iter().cloned().map(Arc::new).map(Entry::Delta).collect(),
+                        true => {
+                            state.growing.iter().cloned().map(Arc::new).map(Entry::Delta).collect()
+                        }
                         false => Vec::new(),
                     };
                     if !caught_up.is_empty() {

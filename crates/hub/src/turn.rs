@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tieline_event::{
-    Answer, ConversationKey, Failure, Kind, Origin, Prompt, Request, Text,
-    TurnCompleted, TurnId, TurnStatus, Usage,
+    Answer, ConversationKey, Failure, Kind, Origin, Prompt, Request, Text, TurnCompleted, TurnId,
+    TurnStatus, Usage,
 };
 
 use crate::conversation::{Conversation, OpenOptions};
@@ -186,7 +186,11 @@ impl Watch<'_> {
         }
     }
 
-    async fn resolve(&mut self, request: &Request, on_request: &OnRequest) -> Result<(), TurnError> {
+    async fn resolve(
+        &mut self,
+        request: &Request,
+        on_request: &OnRequest,
+    ) -> Result<(), TurnError> {
         let is_approval = !matches!(request.body, tieline_event::RequestBody::Question { .. });
         let deny = || Answer::deny("Nobody is there to answer; go on without it.");
         let (answer, by, policy) = match on_request {

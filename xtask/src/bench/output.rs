@@ -1,8 +1,10 @@
 //! Reading what a measured process writes, as cheaply as a reader can.
 
+use std::borrow::Cow;
 use std::io::{self, Read};
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// How much is read at once: what a pipe holds.
 const CHUNK: usize = 64 * 1024;
@@ -19,11 +21,16 @@ pub(super) struct Output {
 #[derive(Deserialize)]
 pub(super) struct JsonLine<'a> {
     #[serde(borrow)]
-    pub(super) kind: std::borrow::Cow<'a, str>,
+    pub(super) kind: Cow<'a, str>,
+    /// Of a delta: how many bytes of the text came before.
     #[serde(default)]
-    pub(super) offset: u64,
+    pub(super) offset: usize,
+    /// Of a delta: what is new.
     #[serde(default, borrow)]
-    pub(super) text: std::borrow::Cow<'a, str>,
+    pub(super) text: Cow<'a, str>,
+    /// Of an event: what happened.
+    #[serde(default, borrow)]
+    pub(super) data: Option<&'a RawValue>,
 }
 
 impl Output {

@@ -83,10 +83,8 @@ fn approval(
         notebook_path: Option<String>,
         url: Option<String>,
     }
-    let subject: Subject = request
-        .input
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
+    let subject: Subject =
+        request.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let path = subject.file_path.or(subject.notebook_path);
     let title = match (&request.title, &subject.command, &path, &subject.url) {
         (Some(title), ..) => title.to_string(),

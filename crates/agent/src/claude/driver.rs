@@ -389,11 +389,24 @@ impl ClaudeDriver {
                 let text = frame.content.or(frame.message).map(word).unwrap_or_default();
                 ledger.notice(NoticeLevel::Info, &frame.subtype, text);
             }
-            "thinking_tokens" | "task_progress" | "task_updated" | "hook_started"
-            | "hook_progress" | "hook_response" | "session_state_changed" | "ui_invalidate"
-            | "elicitation_complete" | "files_persisted" | "memory_recall" | "commands_changed"
-            | "plugin_install" | "control_request_progress" | "vcs_state_changed" => {}
-            "mirror_error" | "session_writes_lost" | "worker_shutting_down"
+            "thinking_tokens"
+            | "task_progress"
+            | "task_updated"
+            | "hook_started"
+            | "hook_progress"
+            | "hook_response"
+            | "session_state_changed"
+            | "ui_invalidate"
+            | "elicitation_complete"
+            | "files_persisted"
+            | "memory_recall"
+            | "commands_changed"
+            | "plugin_install"
+            | "control_request_progress"
+            | "vcs_state_changed" => {}
+            "mirror_error"
+            | "session_writes_lost"
+            | "worker_shutting_down"
             | "model_refusal_fallback" => {
                 ledger.notice(
                     NoticeLevel::Warning,
@@ -468,10 +481,8 @@ impl ClaudeDriver {
             .unwrap_or_default();
         self.n_requests += 1;
         let id = ItemId::new(format!("compaction{}", self.n_requests));
-        let body = ItemBody::Compaction {
-            trigger: metadata.trigger,
-            tokens_before: metadata.pre_tokens,
-        };
+        let body =
+            ItemBody::Compaction { trigger: metadata.trigger, tokens_before: metadata.pre_tokens };
         ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
     }
 

@@ -4,9 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tieline_event::{
-    EndSignal, Failure, FailureCode, ItemStatus, TurnStatus, Usage,
-};
+use tieline_event::{EndSignal, Failure, FailureCode, ItemStatus, TurnStatus, Usage};
 use tieline_wire::claude::{Block, ModelUsage, ResultFrame};
 
 use super::setup;
@@ -45,10 +43,8 @@ pub(super) fn of_turn(
 }
 
 fn failure(frame: &ResultFrame<'_>, last_error: Option<&str>) -> Failure {
-    let errors: Vec<String> = frame
-        .errors
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
+    let errors: Vec<String> =
+        frame.errors.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let message = frame
         .result
         .as_deref()
@@ -62,12 +58,14 @@ fn failure(frame: &ResultFrame<'_>, last_error: Option<&str>) -> Failure {
     let http_status =
         frame.api_error_status.and_then(|raw| serde_json::from_str::<u16>(raw.get()).ok());
     let mut failure = match (&*frame.subtype, http_status, last_error) {
-        ("error_max_turns", ..) => Failure::new(FailureCode::MaxTurns, message)
-            .hint("say \"go on\" to let it continue"),
+        ("error_max_turns", ..) => {
+            Failure::new(FailureCode::MaxTurns, message).hint("say \"go on\" to let it continue")
+        }
         ("error_max_budget_usd", ..) => Failure::new(FailureCode::Budget, message),
         (_, _, Some("max_output_tokens")) => Failure::new(FailureCode::MaxTokens, message)
             .hint("ask for a shorter answer, or for the work in smaller steps"),
-        (_, Some(401 | 403), _) | (_, _, Some("authentication_failed" | "oauth_org_not_allowed")) => {
+        (_, Some(401 | 403), _)
+        | (_, _, Some("authentication_failed" | "oauth_org_not_allowed")) => {
             Failure::new(FailureCode::NotLoggedIn, message)
                 .hint("run `claude` once and log in with /login, or set ANTHROPIC_API_KEY")
         }
@@ -139,7 +137,8 @@ pub(super) fn of_failed_tool(
     }
     let metas: Vec<Meta> =
         meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let kind = metas.into_iter().find(|meta| meta.id == id).and_then(|meta| meta.non_execution_kind);
+    let kind =
+        metas.into_iter().find(|meta| meta.id == id).and_then(|meta| meta.non_execution_kind);
     if let Some(refused) = refused {
         return refused;
     }

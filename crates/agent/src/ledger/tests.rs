@@ -1,0 +1,162 @@
+use proptest::prelude::*;
+use tieline_event::{
+    EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Origin, Prompt,
+    Request, RequestBody, Stream, TurnStatus,
+};
+
+use super::{Ledger, Meta, Output, TurnEnd};
+
+fn message(id: &str, status: ItemStatus, text: &str) -> Item {
+    Item { id: id.into(), status, body: ItemBody::AgentMessage { text: text.into() } }
+}
+
+fn question(id: &str) -> Request {
+    Request {
+        id: id.into(),
+        item: None,
+        title: "?".into(),
+        reason: None,
+        body: RequestBody::ExitPlan { plan: None },
+        options: vec![],
+    }
+}
+
+fn end(status: TurnStatus) -> TurnEnd {
+    let failed = TurnEnd::failed(Failure::new(FailureCode::Agent, "x"), EndSignal::Wire);
+    TurnEnd { status, ..failed }
+}
+
+/// Kinds and items of what the ledger gave out.
+fn told(ledger: &mut Ledger) -> Vec<String> {
+    ledger
+        .take_outputs()
+        .into_iter()
+        .map(|output| match output {
+            Output::Delta(delta) => format!("delta {}@{}", delta.item, delta.offset),
+            Output::Event(draft) => match draft.kind {
+                Kind::ItemStarted(item) | Kind::ItemUpdated(item) => format!("open {}", item.id),
+                Kind::ItemCompleted(item) => format!("{:?} {}", item.status, item.id),
+                kind => kind.name().to_owned(),
+            },
+        })
+        .collect()
+}
+
+#[test]
+fn the_end_of_a_turn_closes_what_is_open_in_it() {
+    let mut ledger = Ledger::new(0, None);
+    let turn = ledger.begin_turn(Origin::Human, None);
+    ledger.upsert_item(Meta::default(), message("m", ItemStatus::InProgress, ""));
+    ledger.delta("m", Stream::Text, "half of ");
+    ledger.delta("m", Stream::Text, "it");
+    ledger.open_request(Meta::default(), question("q"));
+    ledger.end_turn(&turn, end(TurnStatus::Interrupted));
+    ledger.end_turn(&turn, end(TurnStatus::Completed));
+    assert_eq!(
+        told(&mut ledger),
+        [
+            "turn.started",
+            "open m",
+            "delta m@0",
+            "delta m@8",
+            "request.opened",
+            "request.expired",
+            "Cancelled m",
+            "turn.completed",
+        ]
+    );
+}
+
+#[test]
+fn an_item_that_was_cut_off_keeps_the_text_that_streamed() {
+    let mut ledger = Ledger::new(0, None);
+    ledger.begin_turn(Origin::Human, None);
+    ledger.upsert_item(Meta::default(), message("m", ItemStatus::InProgress, ""));
+    ledger.delta("m", Stream::Text, "half");
+    let failure = Failure::new(FailureCode::AgentKilled, "gone");
+    ledger.end_everything(TurnStatus::Failed, Some(&failure), EndSignal::Process);
+    let text = ledger.take_outputs().into_iter().find_map(|output| match output {
+        Output::Event(draft) => match draft.kind {
+            Kind::ItemCompleted(Item { body: ItemBody::AgentMessage { text }, .. }) => Some(text),
+            _ => None,
+        },
+        Output::Delta(_) => None,
+    });
+    assert_eq!(text.unwrap().preview(), "half");
+}
+
+#[test]
+fn an_item_in_the_background_outlives_its_turn_but_not_its_agent() {
+    let mut ledger = Ledger::new(0, None);
+    let turn = ledger.begin_turn(Origin::Human, None);
+    ledger.upsert_item(Meta::default(), message("b", ItemStatus::InProgress, ""));
+    ledger.detach_item("b");
+    ledger.end_turn(&turn, end(TurnStatus::Completed));
+    assert_eq!(ledger.open_items().len(), 1);
+    ledger.end_everything(TurnStatus::Failed, None, EndSignal::Process);
+    assert_eq!(ledger.open_items().len(), 0);
+    assert_eq!(told(&mut ledger).last().unwrap(), "Cancelled b");
+}
+
+#[test]
+fn a_turn_that_ran_out_of_time_fails_however_the_agent_ends_it() {
+    let mut ledger = Ledger::new(4, None);
+    let turn = ledger.begin_turn(Origin::Human, None);
+    assert_eq!(turn.as_str(), "t5");
+    let failure = Failure::new(FailureCode::Timeout, "too long");
+    ledger.overrule(turn.clone(), failure, EndSignal::Timeout);
+    ledger.end_turn(&turn, end(TurnStatus::Interrupted));
+    let Some(Output::Event(last)) = ledger.take_outputs().pop() else { panic!("an event") };
+    let Kind::TurnCompleted(end) = last.kind else { panic!("an end") };
+    assert_eq!((end.status, end.signal), (TurnStatus::Failed, EndSignal::Timeout));
+}
+
+proptest! {
+    /// Whatever a driver says in whatever order: each turn ends once, nothing stays open.
+    #[test]
+    fn the_books_balance(steps in proptest::collection::vec((0..9_u8, 0..4_u8), 0..200)) {
+        let mut ledger = Ledger::new(0, None);
+        for (what, n) in steps {
+            let id = format!("i{n}");
+            let turn = ledger.current_turn().cloned();
+            match what {
+                0 => drop(ledger.begin_turn(Origin::Human, None)),
+                1 => ledger.upsert_item(Meta::default(), message(&id, ItemStatus::InProgress, "")),
+                2 => ledger.complete_item(Meta::default(), message(&id, ItemStatus::Ok, "x")),
+                3 => ledger.delta(&id, Stream::Text, "abc"),
+                4 if !ledger.open_requests().any(|open| open.as_str() == id) => {
+                    ledger.open_request(Meta::default(), question(&id));
+                }
+                5 => ledger.expire_request(&id.as_str().into(), "gone"),
+                6 => ledger.user_message(&Prompt::text("hi")),
+                7 => ledger.detach_item(&id),
+                _ => if let Some(turn) = turn {
+                    ledger.end_turn(&turn, end(TurnStatus::Completed));
+                },
+            }
+        }
+        ledger.end_everything(TurnStatus::Failed, None, EndSignal::Process);
+        let mut turns = 0_i32;
+        let mut items: std::collections::HashSet<ItemId> = Default::default();
+        let mut requests = 0_i32;
+        for output in ledger.take_outputs() {
+            match output {
+                Output::Delta(delta) => {
+                    prop_assert!(items.contains(&delta.item), "a delta of an item nobody opened");
+                }
+                Output::Event(draft) => match draft.kind {
+                    Kind::TurnStarted(_) => turns += 1,
+                    Kind::TurnCompleted(_) => turns -= 1,
+                    Kind::ItemStarted(item) => prop_assert!(items.insert(item.id)),
+                    Kind::ItemUpdated(item) => prop_assert!(items.contains(&item.id)),
+                    Kind::ItemCompleted(item) => drop(items.remove(&item.id)),
+                    Kind::RequestOpened(_) => requests += 1,
+                    Kind::RequestResolved(_) | Kind::RequestExpired(_) => requests -= 1,
+                    _ => {}
+                },
+            }
+        }
+        prop_assert_eq!((turns, items.len(), requests), (0, 0, 0));
+        prop_assert!(ledger.open_items().is_empty() && ledger.current_turn().is_none());
+    }
+}

@@ -1,5 +1,7 @@
 //! What needs a yes.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 use tieline_event::Mode;
 use tieline_wire::claude::serve::{PermissionRule, PermissionUpdate};
@@ -20,6 +22,8 @@ pub(super) struct Permissions {
     /// The process was started in a mode that never asks; only such a process can be put into it.
     may_bypass: bool,
     rules: Vec<PermissionRule>,
+    /// Files the user let us write; we may edit what we wrote.
+    files: HashSet<String>,
 }
 
 /// Whether a tool may be used.
@@ -36,7 +40,7 @@ pub(super) enum Verdict {
 
 impl Permissions {
     pub(super) fn new(mode: Mode) -> Self {
-        Self { mode, may_bypass: bypasses(mode), rules: Vec::new() }
+        Self { mode, may_bypass: bypasses(mode), rules: Vec::new(), files: HashSet::new() }
     }
 
     pub(super) fn mode(&self) -> Mode {
@@ -70,6 +74,13 @@ impl Permissions {
         }
     }
 
+    /// The user said yes to this.
+    pub(super) fn allowed(&mut self, tool: &Tool) {
+        if tool.name == "Write" {
+            self.files.extend(tool.field("file_path").map(str::to_owned));
+        }
+    }
+
     pub(super) fn verdict(&self, tool: &Tool) -> Verdict {
         let subject = tool.field("command");
         let by_rule = self.rules.iter().any(|rule| {
@@ -86,6 +97,9 @@ impl Permissions {
             ),
             "Bash" | "Write" | "Edit" if bypasses(self.mode) || by_rule => Verdict::Go,
             "Write" | "Edit" if self.mode == Mode::AcceptEdits => Verdict::Go,
+            "Edit" if tool.field("file_path").is_some_and(|path| self.files.contains(path)) => {
+                Verdict::Go
+            }
             "Write" | "Edit" => Verdict::Ask {
                 suggestions: vec![
                     json!({"type": "setMode", "mode": "acceptEdits", "destination": "session"}),

@@ -375,6 +375,7 @@ impl Player {
         if self.permissions.mode() != before {
             self.voice.mode(super::mode_name(self.permissions.mode()));
         }
+        self.permissions.allowed(&tool);
         tool.granted = Grant::User;
         turn.doing = Doing::Working { tool };
     }

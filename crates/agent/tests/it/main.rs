@@ -1,4 +1,10 @@
 //! Driver cores against recorded traffic of the real agents.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy knows tests by their attribute, not the helpers they call"
+)]
 
 mod replay;
 mod show;

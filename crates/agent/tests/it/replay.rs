@@ -8,7 +8,9 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 use tieline_agent::claude::{ClaudeDriver, Lifetime};
 use tieline_agent::{Direction, ExitInfo, Ledger, Output, Session};
-use tieline_event::{Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope, TurnStatus};
+use tieline_event::{
+    Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope, TurnStatus,
+};
 
 use crate::show::show;
 
@@ -191,13 +193,11 @@ fn replay(recording: &Recording) -> Replay {
     let mut replay = Replay::new(recording);
     let out = with_our_ids(&recording.out);
     let mut said = recording.said.iter().peekable();
-    let mut n_read = 0;
-    for line in out.split_inclusive(|byte| *byte == b'\n') {
+    for (n_read, line) in out.split_inclusive(|byte| *byte == b'\n').enumerate() {
         while let Some((_, line)) = said.next_if(|(at, _)| *at <= n_read) {
             replay.say(line);
         }
         replay.read(line);
-        n_read += 1;
     }
     said.for_each(|(_, line)| replay.say(line));
     let Replay { session, kept, .. } = &mut replay;
@@ -293,9 +293,7 @@ fn garbage_between_the_lines_becomes_unparsed_and_changes_nothing_else() {
     }
     replay.session.exited(&recording.exit, |_, _| {});
     replay.settle();
-    let is_unparsed = |output: &&Output| {
-        matches!(output, Output::Event(draft) if matches!(draft.kind, Kind::Unparsed(_)))
-    };
+    let is_unparsed = |output: &&Output| matches!(output, Output::Event(draft) if matches!(draft.kind, Kind::Unparsed(_)));
     let shown = |outputs: &[Output]| -> Vec<String> {
         outputs.iter().filter(|output| !is_unparsed(output)).map(show).collect()
     };

@@ -80,17 +80,16 @@ fn show_kind(kind: &Kind) -> String {
             show_item(item)
         }
         Kind::PlanUpdated(plan) => {
-            let step = |entry: &tieline_event::PlanEntry| format!("{:?} {}", entry.status, entry.text);
+            let step =
+                |entry: &tieline_event::PlanEntry| format!("{:?} {}", entry.status, entry.text);
             plan.entries.iter().map(step).collect::<Vec<_>>().join("; ")
         }
         Kind::RequestOpened(it) => {
             let options: Vec<_> = it.options.iter().map(|option| option.id.as_str()).collect();
             let body = match &it.body {
-                RequestBody::Approval(it) => format!(
-                    "approval of {} with {} suggestions",
-                    it.tool,
-                    it.suggestions.len()
-                ),
+                RequestBody::Approval(it) => {
+                    format!("approval of {} with {} suggestions", it.tool, it.suggestions.len())
+                }
                 RequestBody::Question { questions } => format!("{questions:?}"),
                 RequestBody::ExitPlan { plan } => format!("plan {plan:?}"),
             };
@@ -98,7 +97,12 @@ fn show_kind(kind: &Kind) -> String {
         }
         Kind::RequestResolved(it) => {
             let edited = matches!(&it.answer, Answer::Allow { input: Some(_), .. });
-            format!("{} {}{}", it.request, it.answer.summary(), if edited { ", edited" } else { "" })
+            format!(
+                "{} {}{}",
+                it.request,
+                it.answer.summary(),
+                if edited { ", edited" } else { "" }
+            )
         }
         Kind::RequestExpired(it) => format!("{} {}", it.request, it.reason),
         Kind::Notice(it) => format!("{:?} {}: {}", it.level, it.code, short(&it.text)),

@@ -16,9 +16,7 @@ use crate::tieline::Tieline;
 /// A user whose Claude Code is the fake agent with this script.
 fn with_fake(script: &str) -> Tieline {
     let fake = real::fake_agent_program();
-    Tieline::new()
-        .with("TIELINE_CLAUDE", fake.to_str().unwrap())
-        .with("FAKE_AGENT_SCRIPT", script)
+    Tieline::new().with("TIELINE_CLAUDE", fake.to_str().unwrap()).with("FAKE_AGENT_SCRIPT", script)
 }
 
 const RUN: [&str; 7] = ["run", "--agent", "claude", "-c", "k", "--format", "jsonl"];
@@ -63,7 +61,8 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 }

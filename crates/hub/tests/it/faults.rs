@@ -22,7 +22,12 @@ async fn failure(script: &str) -> (TurnStatus, EndSignal, Option<FailureCode>, S
     hub.close_all().await;
     bench.nobody_is_left().await;
     let error = end.error.as_ref();
-    (end.status, end.signal, error.map(|it| it.code), error.map(ToString::to_string).unwrap_or_default())
+    (
+        end.status,
+        end.signal,
+        error.map(|it| it.code),
+        error.map(ToString::to_string).unwrap_or_default(),
+    )
 }
 
 #[tokio::test]
@@ -131,15 +136,14 @@ async fn an_oversized_line_is_one_unparsed_event_and_the_turn_goes_on() {
 async fn a_large_answer_is_kept_whole_beside_its_event() {
     let bench = Bench::new("huge 400000");
     let hub = bench.hub();
-    let context =
-        tieline_hub::TurnContext { open: bench.open_options(), ..Default::default() };
+    let context = tieline_hub::TurnContext { open: bench.open_options(), ..Default::default() };
     hub.run_turn(&key(), "go", context).await.unwrap();
     let events = hub.store().events(&key(), Seq(0), 1000).unwrap();
     assert!(events.iter().all(|event| event.json.len() < 70_000), "no row is huge");
     let blob = events.iter().find_map(|stored| {
         let text = std::str::from_utf8(&stored.json).unwrap();
         let at = text.find("\"sha256\":\"")? + 10;
-        Some(text[at..at + 64].to_owned())
+        text.get(at..at + 64).map(str::to_owned)
     });
     let whole = hub.store().blob(&blob.unwrap()).unwrap().unwrap();
     assert!(whole.len() > 300_000);

@@ -1,7 +1,14 @@
 //! Conversations with an agent that misbehaves on command.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "clippy knows tests by their attribute, not the helpers they call"
+)]
 
 mod bench;
 mod faults;
 #[cfg(feature = "real-agents")]
 mod real;
+mod recordings;
 mod turns;

@@ -104,18 +104,16 @@ async fn policies_answer_when_nobody_is_there() {
             ..TurnContext::default()
         };
         hub.run_turn(&key(), "go", context).await.unwrap();
-        let (events, ..) = {
-            let (conversation, mut live) = bench.open(&hub).await;
-            until_end(&mut live, &"t1".into()).await.clone_for(&conversation)
-        };
+        let (_conversation, mut live) = bench.open(&hub).await;
+        let (events, ..) = until_end(&mut live, &"t1".into()).await;
         let status = events.iter().find_map(|event| match &event.kind {
             Kind::ItemCompleted(item) if item.body.name() == "command" => Some(item.status),
             _ => None,
         });
         assert_eq!(format!("{:?}", status.unwrap()), expected);
-        let by_policy = events.iter().any(
-            |event| matches!(&event.kind, Kind::RequestResolved(it) if it.policy.is_some()),
-        );
+        let by_policy = events
+            .iter()
+            .any(|event| matches!(&event.kind, Kind::RequestResolved(it) if it.policy.is_some()));
         assert!(by_policy, "the event says so");
         hub.close_all().await;
     }
@@ -130,15 +128,6 @@ async fn policies_answer_when_nobody_is_there() {
     assert!(matches!(error, TurnError::AnswerNeeded(_)), "{error}");
     hub.close_all().await;
 }
-
-/// Keeps the conversation alive as long as its events are looked at.
-trait CloneFor: Sized {
-    fn clone_for(self, _: &tieline_hub::Conversation) -> Self {
-        self
-    }
-}
-
-impl<T> CloneFor for T {}
 
 #[tokio::test]
 async fn an_interrupt_ends_the_turn_and_the_next_one_works() {
@@ -187,11 +176,12 @@ async fn an_idle_agent_sleeps_and_wakes_with_its_session() {
     let (conversation, mut live) = bench.open(&hub).await;
     let turn = conversation.start_turn(Prompt::text("one")).await.unwrap();
     until_end(&mut live, &turn).await;
-    until(&mut live, |event| match &event.kind {
-        Kind::ProcessExited(it) => Some(assert_eq!(it.stopped.as_deref(), Some("idle"))),
+    let why = until(&mut live, |event| match &event.kind {
+        Kind::ProcessExited(it) => Some(it.stopped.clone()),
         _ => None,
     })
     .await;
+    assert_eq!(why.as_deref(), Some("idle"));
     bench.nobody_is_left().await;
     let session = hub.store().conversation(&key()).unwrap().unwrap().native_session.unwrap();
     let turn = conversation.start_turn(Prompt::text("two")).await.unwrap();
@@ -290,9 +280,31 @@ async fn five_hundred_hostile_prompts_never_change_the_command_line() {
     let bench = Bench::new(&format!("dump-argv {path}\nsay ok")).one_process_per_turn();
     let hub = bench.hub();
     let hostile = [
-        "--help", "-", "--", "-p", "--resume=x", "- [ ] todo", "\0", "a\0b", "\n", "a\nb\r\n",
-        "$(id)", "`id`", "'; id; '", "\"", "\\", "*", "~", "%s%n", "\u{202e}", "\u{1b}[31m",
-        "--dangerously-skip-permissions", "--model=evil", "@/etc/passwd", "", " ",
+        "--help",
+        "-",
+        "--",
+        "-p",
+        "--resume=x",
+        "- [ ] todo",
+        "\0",
+        "a\0b",
+        "\n",
+        "a\nb\r\n",
+        "$(id)",
+        "`id`",
+        "'; id; '",
+        "\"",
+        "\\",
+        "*",
+        "~",
+        "%s%n",
+        "\u{202e}",
+        "\u{1b}[31m",
+        "--dangerously-skip-permissions",
+        "--model=evil",
+        "@/etc/passwd",
+        "",
+        " ",
     ];
     let mut expected = None;
     for n in 0..500 {

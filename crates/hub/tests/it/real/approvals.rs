@@ -131,8 +131,7 @@ async fn a_question_gets_its_answer() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leaving_plan_mode_is_asked_and_changes_the_mode() {
     let scene = Scene::new().await;
-    let answer =
-        Answer::Allow { scope: Scope::Once, input: None, mode: Some(Mode::AcceptEdits) };
+    let answer = Answer::Allow { scope: Scope::Once, input: None, mode: Some(Mode::AcceptEdits) };
     let (request, ran) = answered(&scene, Mode::Plan, "Go. SCENARIO:planmode", answer).await;
     let RequestBody::ExitPlan { plan } = &request.body else { panic!("a plan") };
     assert!(plan.as_deref().unwrap().contains("Do a thing"), "{plan:?}");

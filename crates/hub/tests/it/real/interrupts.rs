@@ -47,7 +47,8 @@ async fn while_a_command_runs() {
     let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
     let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:30")).await.unwrap();
     until(&mut live, |event| {
-        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command").then_some(())
+        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command")
+            .then_some(())
     })
     .await;
     conversation.interrupt().await.unwrap();
@@ -71,9 +72,9 @@ async fn while_an_approval_is_open() {
     conversation.interrupt().await.unwrap();
     let (events, _, end) = until_end(&mut live, &turn).await;
     assert_eq!(end.status, TurnStatus::Interrupted);
-    let expired = events.iter().any(
-        |event| matches!(&event.kind, Kind::RequestExpired(it) if it.request == request),
-    );
+    let expired = events
+        .iter()
+        .any(|event| matches!(&event.kind, Kind::RequestExpired(it) if it.request == request));
     assert!(expired, "{events:?}");
     goes_on(&conversation, &mut live).await;
     scene.close().await;
@@ -85,7 +86,8 @@ async fn a_message_in_the_middle_of_a_turn_is_taken_into_it() {
     let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
     let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:2")).await.unwrap();
     until(&mut live, |event| {
-        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command").then_some(())
+        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command")
+            .then_some(())
     })
     .await;
     conversation.steer(Prompt::text("And be quick about it.")).await.unwrap();
@@ -93,8 +95,10 @@ async fn a_message_in_the_middle_of_a_turn_is_taken_into_it() {
     assert_eq!(end.status, TurnStatus::Completed);
     assert!(format!("{:?}", items(&events, "user_message")).contains("be quick"));
     scene.close().await;
-    let told = scene.model.requests().iter().any(|request| {
-        request.body.to_string().contains("And be quick about it.")
-    });
+    let told = scene
+        .model
+        .requests()
+        .iter()
+        .any(|request| request.body.to_string().contains("And be quick about it."));
     assert!(told, "the model heard of it");
 }

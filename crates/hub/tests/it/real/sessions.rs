@@ -38,7 +38,8 @@ async fn tieline(scene: &Scene, args: &[&str]) -> String {
 async fn a_new_tieline_process_goes_on_by_the_conversation_key() {
     let scene = Scene::new().await;
     let base = ["run", "--agent", "claude", "--conversation", "chat", "--format", "final"];
-    let first = tieline(&scene, &[&base[..], &["The word is MANGO. SCENARIO:hello"]].concat()).await;
+    let first =
+        tieline(&scene, &[&base[..], &["The word is MANGO. SCENARIO:hello"]].concat()).await;
     assert_eq!(first, "Hello from the fake model.\n");
     let second = tieline(&scene, &[&base[..], &["Again. SCENARIO:hello"]].concat()).await;
     assert_eq!(second, "Hello from the fake model.\n");

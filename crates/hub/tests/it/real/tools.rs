@@ -91,9 +91,9 @@ async fn work_in_the_background_brings_a_turn_of_its_own() {
     assert_eq!((end.status, end.open_tasks), (TurnStatus::Completed, 1));
     let (events, _, end) = until_end(&mut live, &"t2".into()).await;
     assert_eq!(end.status, TurnStatus::Completed);
-    let own = events.iter().any(
-        |event| matches!(&event.kind, Kind::TurnStarted(it) if it.origin == Origin::Agent),
-    );
+    let own = events
+        .iter()
+        .any(|event| matches!(&event.kind, Kind::TurnStarted(it) if it.origin == Origin::Agent));
     assert!(own, "{events:?}");
     let command = items(&events, "command").pop().unwrap();
     assert_eq!(command.status, ItemStatus::Ok);
