@@ -131,11 +131,21 @@ fn an_edited_input_is_what_is_written() {
     let input = serde_json::json!({"file_path": file, "content": "- status: draft, edited\n"});
     terminal.types(&format!("{input}\n"));
     terminal.sees("→ allowed");
+    let (rest, code) = terminal.ends();
+    assert_eq!(code, Some(0), "{rest}");
+    // The agent edits the file afterwards, in what the person made of it.
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "- status: finished, edited\n");
+}
+
+#[test]
+fn no_and_stop_ends_the_turn_as_interrupted() {
+    let tieline = Tieline::new();
+    let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "hi"]);
     terminal.sees("your choice: ");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "- status: draft, edited\n");
     terminal.types("q");
     let (rest, code) = terminal.ends();
     assert_eq!(code, Some(4), "{rest}");
+    assert!(!tieline.work().join("hello.md").exists());
 }
 
 #[test]

@@ -82,7 +82,7 @@ async fn a_spec_larger_than_any_socket_buffer_arrives() {
 async fn programs_that_cannot_be_executed_are_typed_errors() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
-    let start = |program| spawn(Spec::new(program, "/"));
+    let start = |program| spawn(Spec { program, ..spec("") });
 
     let missing = start(at("missing")).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing:?}");
