@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use tieline_event::{Answer, Failure, FailureCode, Mode, Prompt, RequestId};
+use tieline_event::{Answer, Failure, FailureCode, Mode, Origin, Prompt, RequestId};
 
 use crate::ledger::Ledger;
 
@@ -67,7 +67,7 @@ pub trait Driver: Send {
     /// must do.
     fn interrupt(&mut self, ledger: &mut Ledger) -> bool;
 
-    /// A request has its answer.
+    /// A request has its answer. What a policy refuses, not a person, is denied, not declined.
     ///
     /// # Errors
     /// When the agent takes no answer to it any more.
@@ -75,6 +75,7 @@ pub trait Driver: Send {
         &mut self,
         request: &RequestId,
         answer: &Answer,
+        by: Origin,
         ledger: &mut Ledger,
     ) -> Result<(), Refused>;
 

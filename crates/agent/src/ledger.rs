@@ -265,6 +265,9 @@ impl Ledger {
         };
         let body = ItemBody::UserMessage { content: prompt.content.clone() };
         self.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+        if let Some(Output::Event(draft)) = self.outputs.last_mut() {
+            draft.origin = Some(prompt.origin);
+        }
     }
 
     /// An item is new or changed and goes on.

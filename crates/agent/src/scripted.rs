@@ -111,7 +111,9 @@ impl Agent for Demo {
             program: self.program.clone(),
             args,
             env: self.env.clone(),
-            driver: Box::new(ClaudeDriver::new(Lifetime::Conversation, launch.mode)),
+            driver: Box::new(
+                ClaudeDriver::new(Lifetime::Conversation, launch.mode).named("the demo agent"),
+            ),
             one_turn: false,
         })
     }

@@ -145,7 +145,7 @@ impl Session {
         by: Origin,
         policy: Option<String>,
     ) -> Result<(), Refused> {
-        self.driver.answer(request, answer, &mut self.ledger)?;
+        self.driver.answer(request, answer, by, &mut self.ledger)?;
         if matches!(answer, Answer::Deny { stop: true, .. }) {
             self.interrupted = true;
         }

@@ -129,7 +129,7 @@ pub(crate) struct RunArgs {
     /// How much the agent may do without asking.
     ///
     /// plan: read only. default: ask before every change. acceptEdits: edit files in the workspace.
-    /// bypassPermissions: never ask, sandboxed. yolo: never ask, no sandbox.
+    /// bypassPermissions: never ask. yolo: never ask, and no sandbox where the agent has one.
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
     /// The model, by the agent's own name for it.

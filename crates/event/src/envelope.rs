@@ -30,6 +30,9 @@ pub struct Event {
     /// In which turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// About which item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
     /// The item whose work this is: set on what a sub-agent does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ItemId>,
@@ -80,6 +83,10 @@ pub struct Source {
     /// The driver, or `tieline` for what no agent said.
     #[schemars(with = "String")]
     pub driver: Arc<str>,
+    /// Version of the agent whose wire it was read from, once it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub version: Option<Arc<str>>,
     /// The frames it was read from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames: Option<FrameRange>,
@@ -152,6 +159,8 @@ impl Event {
             #[serde(default)]
             turn: Option<TurnId>,
             #[serde(default)]
+            item: Option<ItemId>,
+            #[serde(default)]
             parent: Option<ItemId>,
             #[serde(default)]
             origin: Option<Origin>,
@@ -177,11 +186,12 @@ impl Event {
             epoch: parts.epoch,
             ts: parts.ts,
             turn: parts.turn,
+            item: parts.item,
             parent: parts.parent,
             origin: parts.origin,
             native: parts.native,
             source: parts.source,
-            kind: Kind::from_parts(&parts.kind, parts.data.get())?,
+            kind: Kind::from_parts(&parts.kind, parts.data.get()),
         })
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::ability::{Abilities, Mode};
 use crate::command::Origin;
 use crate::failure::Failure;
-use crate::id::{RequestId, Timestamp};
+use crate::id::{ItemId, RequestId, Timestamp};
 use crate::item::Item;
 use crate::request::{Answer, Request};
 use crate::text::{BlobSink, Text};
@@ -30,11 +30,17 @@ macro_rules! kinds {
                 }
             }
 
-            pub(crate) fn from_parts(kind: &str, data: &str) -> Result<Self, serde_json::Error> {
-                match kind {
+            /// What a newer version wrote and this one does not know is passed on as
+            /// `unparsed`: the set of kinds, items and codes may grow within a format.
+            pub(crate) fn from_parts(kind: &str, data: &str) -> Self {
+                let read = match kind {
                     $($name => serde_json::from_str(data).map(Self::$variant),)*
                     other => Err(serde::de::Error::custom(format!("unknown kind {other:?}"))),
-                }
+                };
+                read.unwrap_or_else(|error| {
+                    let reason = format!("{kind} of another version: {error}");
+                    Self::Unparsed(Unparsed::new(reason, data.as_bytes()))
+                })
             }
         }
     };
@@ -304,6 +310,9 @@ pub struct Exited {
     /// Descendants that had to be killed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub killed: u32,
+    /// Descendants that could not be killed: those of other users, or stuck in the kernel.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left: u32,
     /// The end of what it wrote to stderr.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr: Option<String>,
@@ -324,6 +333,17 @@ pub struct Unparsed {
 }
 
 impl Kind {
+    /// The item it is about.
+    pub fn item(&self) -> Option<&ItemId> {
+        match self {
+            Self::ItemStarted(item) | Self::ItemUpdated(item) | Self::ItemCompleted(item) => {
+                Some(&item.id)
+            }
+            Self::RequestOpened(request) => request.item.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Moves every large text and value to the sink.
     pub fn externalize(&mut self, sink: &mut dyn BlobSink) {
         match self {

@@ -14,10 +14,11 @@ fn event(kind: Kind) -> Event {
         epoch: Epoch(2),
         ts: Timestamp::from_millis(1_794_784_485_253),
         turn: Some(TurnId::from("t1")),
+        item: kind.item().cloned(),
         parent: None,
         origin: None,
         native: Native::default(),
-        source: Source { driver: "claude".into(), frames: None },
+        source: Source { driver: "claude".into(), version: None, frames: None },
         kind,
     }
 }
@@ -47,7 +48,7 @@ fn json_of_an_agent_survives_the_round_trip_byte_for_byte() {
     let odd = r#"{"b":1e2,"a":-0,"b":123456789012345678901234,"\u00e9":"\/"}"#;
     let before = event(Kind::ItemStarted(tool_call(odd)));
     let json = before.to_json().unwrap();
-    expect![[r#"{"v":1,"conversation":"demo","seq":7,"epoch":2,"ts":"2026-11-15T23:14:45.253Z","turn":"t1","source":{"driver":"claude"},"kind":"item.started","data":{"id":"toolu_1","status":"in_progress","type":"tool_call","class":"generic","tool":"Grep","input":{"b":1e2,"a":-0,"b":123456789012345678901234,"\u00e9":"\/"},"output":[]}}"#]]
+    expect![[r#"{"v":1,"conversation":"demo","seq":7,"epoch":2,"ts":"2026-11-15T23:14:45.253Z","turn":"t1","item":"toolu_1","source":{"driver":"claude"},"kind":"item.started","data":{"id":"toolu_1","status":"in_progress","type":"tool_call","class":"generic","tool":"Grep","input":{"b":1e2,"a":-0,"b":123456789012345678901234,"\u00e9":"\/"},"output":[]}}"#]]
     .assert_eq(std::str::from_utf8(&json).unwrap());
     assert_eq!(Event::from_json(&json).unwrap(), before);
 }
@@ -89,6 +90,17 @@ fn a_newer_format_is_refused_with_its_number() {
         .replace("\"v\":1", "\"v\":9");
     let error = Event::from_json(json.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("event format 9 is newer than 1"), "{error}");
+}
+
+#[test]
+fn what_a_newer_version_added_is_passed_on() {
+    let json = String::from_utf8(event(Kind::UsageUpdated(Default::default())).to_json().unwrap())
+        .unwrap()
+        .replace("usage.updated", "weather.changed");
+    let read = Event::from_json(json.as_bytes()).unwrap();
+    let Kind::Unparsed(unparsed) = read.kind else { panic!("unparsed") };
+    assert!(unparsed.reason.contains("weather.changed"), "{}", unparsed.reason);
+    assert!(unparsed.head.contains("input_tokens"), "{}", unparsed.head);
 }
 
 #[derive(Default)]

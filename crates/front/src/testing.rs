@@ -13,10 +13,11 @@ pub(crate) fn event(millis: i64, kind: Kind) -> Event {
         epoch: Epoch(1),
         ts: Timestamp::from_millis(1_794_784_485_000 + millis),
         turn: Some("t1".into()),
+        item: kind.item().cloned(),
         parent: None,
         origin: None,
         native: Native::default(),
-        source: Source { driver: "demo".into(), frames: None },
+        source: Source { driver: "demo".into(), version: None, frames: None },
         kind,
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct Actor {
     next_seq: Seq,
     next_frame: FrameNo,
     driver: Arc<str>,
+    /// The source of what no agent said.
+    ourselves: Arc<str>,
+    agent_version: Option<Arc<str>>,
     agent: String,
     workspace: PathBuf,
     mode: Mode,
@@ -99,6 +102,8 @@ impl Actor {
             next_seq: lease.next_seq,
             next_frame: lease.next_frame,
             driver: Arc::from(row.agent.as_str()),
+            ourselves: Arc::from("tieline"),
+            agent_version: None,
             agent: row.agent.clone(),
             workspace: PathBuf::from(&row.workspace),
             mode: row.mode,
@@ -441,7 +446,8 @@ impl Actor {
     async fn lay_to_rest(&mut self, why: Option<&str>) {
         self.stale = false;
         let Some(mut live) = self.live.take() else { return };
-        if why.is_some() && live.session.ledger().current_turn().is_none() {
+        if live.session.ledger().current_turn().is_none() {
+            // It may still be writing its own transcript.
             live.say_goodbye(&self.limits).await;
         }
         let Ended { mut session, frames } = live.end(why, &self.limits).await;
@@ -613,6 +619,9 @@ impl Actor {
                 tracing::info!(conversation = %self.key, turn = ?turn, status = ?end.status, "turn ended");
             }
             Kind::ConversationConfigured(it) => {
+                if let Some(version) = it.agent_version.as_deref() {
+                    self.agent_version = Some(Arc::from(version));
+                }
                 if let Some(mode) = it.mode.filter(|mode| *mode != self.mode && !self.stale) {
                     self.mode = mode;
                     self.change().mode = Some(mode);
@@ -627,6 +636,22 @@ impl Actor {
             Kind::RequestExpired(it) => batch.requests.push(RequestChange::Expire(it.clone())),
             _ => {}
         }
+        let is_ours = matches!(
+            kind,
+            Kind::ConversationOpened(_)
+                | Kind::ConversationClosed(_)
+                | Kind::RequestResolved(_)
+                | Kind::ProcessSpawned(_)
+                | Kind::ProcessExited(_)
+        );
+        let source = match is_ours {
+            true => Source { driver: Arc::clone(&self.ourselves), version: None, frames },
+            false => Source {
+                driver: Arc::clone(&self.driver),
+                version: self.agent_version.clone(),
+                frames,
+            },
+        };
         kind.externalize(&mut Blobs(&mut batch.blobs));
         let kind_name = kind.name();
         let event = Event {
@@ -636,10 +661,11 @@ impl Actor {
             epoch: self.epoch,
             ts: now,
             turn,
+            item: kind.item().cloned(),
             parent,
             origin,
             native,
-            source: Source { driver: Arc::clone(&self.driver), frames },
+            source,
             kind,
         };
         let json: Arc<[u8]> = match event.to_json() {

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use tieline_agent::{Direction, ExitInfo, Plan, Session};
-use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, Spawned, Timestamp};
+use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp};
 use tieline_proc::{Child, Spec, StderrChunk};
 use tieline_store::FrameBuf;
 use tokio::sync::mpsc;
@@ -137,6 +137,10 @@ impl Live {
     fn keep_stderr(&mut self, piece: &StderrChunk) {
         let now = Timestamp::now();
         let Self { session, frames, .. } = self;
+        if piece.missed > 0 {
+            let text = format!("{} bytes of stderr came too fast to be kept", piece.missed);
+            session.ledger_mut().notice(NoticeLevel::Warning, "stderr_missed", text);
+        }
         session.keep_stderr(&piece.bytes, |direction, bytes| keep(frames, direction, now, bytes));
     }
 
@@ -219,13 +223,8 @@ impl Live {
         let now = Timestamp::now();
         let sink = |bytes: &[u8]| session.read(bytes, |way, bytes| keep(frames, way, now, bytes));
         let drained = child.drain(sink, limits.drain).await;
-        if let Some(stderr) = &mut self.stderr {
-            while let Ok(piece) = stderr.try_recv() {
-                let now = Timestamp::now();
-                self.session.keep_stderr(&piece.bytes, |direction, bytes| {
-                    keep(&mut self.frames, direction, now, bytes);
-                });
-            }
+        while let Some(piece) = self.stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
+            self.keep_stderr(&piece);
         }
         let pid = self.child.pid;
         let closed = self.child.close(Duration::ZERO).await;
@@ -241,6 +240,7 @@ impl Live {
                 .or_else(|| stopped.as_ref().map(|why| why.message.clone())),
             cut: drained.cut,
             killed: closed.killed,
+            left: closed.left,
             stderr: (!stderr.is_empty()).then(|| stderr.clone()),
         };
         self.session.ledger_mut().emit(Kind::ProcessExited(exited));

@@ -168,10 +168,11 @@ impl Transcript {
             epoch: self.lease.epoch,
             ts: now,
             turn: Some(turn.clone()),
+            item: kind.item().cloned(),
             parent: None,
             origin: None,
             native: Native { message: Some("msg_0001".to_owned()), ..Native::default() },
-            source: Source { driver: Arc::from("claude"), frames: None },
+            source: Source { driver: Arc::from("claude"), version: None, frames: None },
             kind,
         };
         let json = event.to_json()?.into();

@@ -20,8 +20,8 @@ struct Spread {
 }
 
 pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
-    let n_deltas = scene.choose(3000, 1000);
-    let n_rounds = scene.choose(5, 1);
+    let n_deltas = scene.choose(2000, 1000);
+    let n_rounds = scene.choose(9, 1);
     let script = format!("stamped {n_deltas} {PACE_MICROS}");
     let (mut pipe, mut product) = (Spread::default(), Spread::default());
     for _ in 0..n_rounds {
@@ -32,6 +32,10 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
         product.add(&delays(running, n_deltas, stamps_of_tieline)?);
     }
     let added = median(&product.p99) - median(&pipe.p99);
+    // Where other programs keep every core busy, a wake-up may wait for the scheduler's next tick
+    // (4 ms). A round that had the machine for itself shows what is our own.
+    let in_rounds: Vec<f64> = product.p99.iter().zip(&pipe.p99).map(|(us, it)| us - it).collect();
+    let quietest = in_rounds.iter().copied().fold(f64::INFINITY, f64::min);
     let line = |what, product: &[f64], pipe: &[f64]| Line {
         what,
         value: Quantity::Micros(median(product)),
@@ -44,6 +48,7 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     };
     let goal = Goal::Below(Quantity::Micros(1000.0));
     let mut p99 = line("latency p99", &product.p99, &pipe.p99);
+    p99.note += &format!("; in the quietest round {quietest:.0} µs were added");
     p99.judgement = Some(Judgement::new("added", Quantity::Micros(added), goal));
     Ok(vec![line("latency p50", &product.p50, &pipe.p50), p99])
 }

@@ -21,6 +21,8 @@ use crate::ledger::{Ledger, Meta};
 /// Speaks with one Claude Code process.
 #[derive(Debug)]
 pub struct ClaudeDriver {
+    /// What to call the agent in messages.
+    name: &'static str,
     lifetime: Lifetime,
     mode: Mode,
     n_requests: u64,
@@ -69,6 +71,7 @@ impl ClaudeDriver {
     /// A driver for a process that was started in this mode.
     pub fn new(lifetime: Lifetime, mode: Mode) -> Self {
         Self {
+            name: "Claude Code",
             lifetime,
             mode,
             n_requests: 0,
@@ -96,6 +99,15 @@ impl ClaudeDriver {
             },
             spoke: false,
         }
+    }
+
+    /// The same wire spoken by another program, which does less.
+    #[must_use]
+    pub fn named(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self.abilities.fork = false;
+        self.abilities.images = false;
+        self
     }
 
     fn call(&mut self, call: Call, control: &Control<'_>, ledger: &mut Ledger) {
@@ -726,6 +738,7 @@ impl Driver for ClaudeDriver {
         &mut self,
         request: &RequestId,
         answer: &Answer,
+        by: Origin,
         ledger: &mut Ledger,
     ) -> Result<(), Refused> {
         let Some(asked) = self.asked.remove(request) else {
@@ -733,7 +746,11 @@ impl Driver for ClaudeDriver {
         };
         if let Answer::Deny { stop, .. } = answer {
             if let Some(tool_use) = &asked.tool_use {
-                self.refused.insert(tool_use.clone(), ItemStatus::Declined);
+                let status = match by {
+                    Origin::Engine => ItemStatus::Denied,
+                    _ => ItemStatus::Declined,
+                };
+                self.refused.insert(tool_use.clone(), status);
             }
             self.interrupted |= *stop;
         }
@@ -760,7 +777,7 @@ impl Driver for ClaudeDriver {
     }
 
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
-        setup::explain_exit(exit, self.spoke)
+        setup::explain_exit(self.name, exit, self.spoke)
     }
 }
 

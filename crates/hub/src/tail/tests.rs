@@ -17,10 +17,11 @@ fn event(seq: u64, kind: Kind) -> Entry {
         epoch: Epoch(1),
         ts: Timestamp::from_millis(0),
         turn: Some("t1".into()),
+        item: kind.item().cloned(),
         parent: None,
         origin: None,
         native: Native::default(),
-        source: Source { driver: "x".into(), frames: None },
+        source: Source { driver: "x".into(), version: None, frames: None },
         kind,
     };
     let json = event.to_json().unwrap().into();

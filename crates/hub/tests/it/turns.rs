@@ -95,7 +95,7 @@ async fn an_approval_is_answered_once_and_a_late_answer_is_told_by_whom() {
 
 #[tokio::test]
 async fn policies_answer_when_nobody_is_there() {
-    for (policy, expected) in [(OnRequest::Deny, "Declined"), (OnRequest::Allow, "Ok")] {
+    for (policy, expected) in [(OnRequest::Deny, "Denied"), (OnRequest::Allow, "Ok")] {
         let bench = Bench::new("ask-permission Bash {\"command\":\"touch x\"}\nsay Done.");
         let hub = bench.hub();
         let context = TurnContext {

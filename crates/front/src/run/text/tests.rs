@@ -368,7 +368,7 @@ fn a_transcript_shows_both_sides_and_how_turns_end() {
 fn nothing_an_agent_says_moves_the_cursor() {
     let evil = "x\u{1b}[2J\u{9b}31m\u{1b}]52;c;AA\u{7}\u{202e}\r\u{8}";
     let mut opened = event(0, Kind::Unparsed(tieline_event::Unparsed::new(evil, evil.as_bytes())));
-    opened.source = Source { driver: evil.into(), frames: None };
+    opened.source = Source { driver: evil.into(), version: None, frames: None };
     let inputs = [
         at(0, started()),
         Input::Event(Box::new(opened)),
@@ -418,7 +418,7 @@ fn a_tool_that_only_tells_the_plan_has_no_line_of_its_own() {
     let framed = |kind| {
         let frame = tieline_event::FrameNo(9);
         let frames = Some(FrameRange { first: frame, last: frame });
-        let source = Source { driver: "demo".into(), frames };
+        let source = Source { driver: "demo".into(), version: None, frames };
         Input::Event(Box::new(Event { source, ..event(0, kind) }))
     };
     let plan = Plan {
