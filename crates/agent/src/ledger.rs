@@ -13,11 +13,12 @@ use tieline_event::{
 mod tests;
 
 /// What a driver gives to the outside.
+///
+/// Most are deltas, so the large one is boxed.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(clippy::large_enum_variant)] // most are events, and they are moved once
 pub enum Output {
     /// To be stored, then shown.
-    Event(Draft),
+    Event(Box<Draft>),
     /// To be shown at once.
     Delta(Delta),
 }
@@ -130,6 +131,7 @@ struct OpenTurn {
 #[derive(Debug)]
 struct OpenRequest {
     id: RequestId,
+    item: Option<ItemId>,
     turn: Option<TurnId>,
     native: Native,
 }
@@ -201,6 +203,17 @@ impl Ledger {
     /// The frame that is being read; the events it causes point at it.
     pub fn at_frame(&mut self, frame: Option<FrameNo>) {
         self.frame = frame;
+    }
+
+    /// The frame that is being read.
+    pub fn frame(&self) -> Option<FrameNo> {
+        self.frame
+    }
+
+    /// Forgets what was to be written to an agent that is gone.
+    pub fn forget_writes(&mut self) {
+        self.writes.clear();
+        self.close_input = false;
     }
 
     /// Takes what is to be stored and shown.
@@ -358,6 +371,7 @@ impl Ledger {
         let turn = self.turn_of(meta.parent.as_ref().or(request.item.as_ref()));
         self.requests.push(OpenRequest {
             id: request.id.clone(),
+            item: request.item.clone().or_else(|| meta.parent.clone()),
             turn: turn.clone(),
             native: meta.native.clone(),
         });
@@ -434,21 +448,59 @@ impl Ledger {
         detached_too: bool,
         reason: &str,
     ) {
+        let stays = |item: Option<&ItemId>| !detached_too && self.is_detached(item);
         let requests: Vec<_> = self
             .requests
             .iter()
-            .filter(|open| is_mine(open.turn.as_ref()))
+            .filter(|open| is_mine(open.turn.as_ref()) && !stays(open.item.as_ref()))
             .map(|open| open.id.clone())
+            .collect();
+        let items: Vec<_> = self
+            .items
+            .iter()
+            .filter(|open| is_mine(open.turn.as_ref()) && !stays(Some(&open.item.id)))
+            .map(|open| open.item.id.clone())
             .collect();
         for request in requests {
             self.expire_request(&request, reason);
         }
-        let (closing, staying) = std::mem::take(&mut self.items)
-            .into_iter()
-            .partition(|open| is_mine(open.turn.as_ref()) && (detached_too || !open.detached));
-        self.items = staying;
-        let closing: Vec<OpenItem> = closing;
-        for open in closing {
+        self.cancel_items(&items);
+    }
+
+    /// Whether an item, or one above it, goes on after its turn.
+    fn is_detached(&self, item: Option<&ItemId>) -> bool {
+        let mut next = item;
+        // Items form a tree, but nothing an agent says may make us walk for ever.
+        for _ in 0..self.items.len() {
+            let Some(open) = next.and_then(|id| self.items.iter().find(|it| it.item.id == *id))
+            else {
+                return false;
+            };
+            if open.detached {
+                return true;
+            }
+            next = open.meta.parent.as_ref();
+        }
+        false
+    }
+
+    /// The work under an item is over, whether or not each part of it said so.
+    pub fn cancel_under(&mut self, parent: &ItemId) {
+        let is_under = |open: &&OpenItem| open.meta.parent.as_ref() == Some(parent);
+        let items: Vec<_> =
+            self.items.iter().filter(is_under).map(|open| open.item.id.clone()).collect();
+        for item in &items {
+            self.cancel_under(item);
+        }
+        self.cancel_items(&items);
+    }
+
+    fn cancel_items(&mut self, ids: &[ItemId]) {
+        for id in ids {
+            let Some(index) = self.items.iter().position(|open| open.item.id == *id) else {
+                continue;
+            };
+            let open = self.items.remove(index);
             let mut item = open.snapshot();
             item.status = ItemStatus::Cancelled;
             self.push(open.turn, open.meta.parent, open.meta.native, Kind::ItemCompleted(item));
@@ -484,8 +536,8 @@ impl Ledger {
     }
 
     /// Anything else, in a turn that these books do not know.
-    pub fn emit_in(&mut self, turn: Option<TurnId>, kind: Kind) {
-        self.push(turn, None, Native::default(), kind);
+    pub fn emit_in(&mut self, turn: Option<TurnId>, parent: Option<ItemId>, kind: Kind) {
+        self.push(turn, parent, Native::default(), kind);
     }
 
     fn turn_of(&self, parent: Option<&ItemId>) -> Option<TurnId> {
@@ -498,13 +550,13 @@ impl Ledger {
 
     fn push(&mut self, turn: Option<TurnId>, parent: Option<ItemId>, native: Native, kind: Kind) {
         let frames = self.frame.map(|frame| FrameRange { first: frame, last: frame });
-        self.outputs.push(Output::Event(Draft {
+        self.outputs.push(Output::Event(Box::new(Draft {
             turn,
             parent,
             origin: None,
             native,
             frames,
             kind,
-        }));
+        })));
     }
 }

@@ -53,7 +53,8 @@ impl Session {
     }
 
     /// Gives the books back, for the next process of the same conversation.
-    pub fn into_ledger(self) -> Ledger {
+    pub fn into_ledger(mut self) -> Ledger {
+        self.ledger.forget_writes();
         self.ledger
     }
 
@@ -106,6 +107,8 @@ impl Session {
 
     /// Takes what is to be stored and shown.
     pub fn take_outputs(&mut self) -> Vec<Output> {
+        // An interrupt is over with the turn it was meant for.
+        self.interrupted &= self.ledger.current_turn().is_some();
         self.ledger.take_outputs()
     }
 

@@ -138,7 +138,8 @@ pub async fn run(
     let turn = conversation.start_turn(prompt).await?;
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let is_live = options.look.live && options.format == Format::Text;
+    let is_text = options.format == Format::Text;
+    let is_live = options.look.live && is_text;
     let mut run = Run::new(hub, conversation, turn, options);
     loop {
         tokio::select! {
@@ -151,9 +152,10 @@ pub async fn run(
                         if entries.is_empty() {
                             run.closed();
                         }
-                        for entry in &entries {
-                            run.show(std::slice::from_ref(entry));
-                            // Text and remarks go to two places, where somebody may read both.
+                        // Text and remarks go to two places, where somebody may read both.
+                        let at_once = if is_text { 1 } else { entries.len().max(1) };
+                        for entries in entries.chunks(at_once) {
+                            run.show(entries);
                             if !run.face.err.is_empty() && !run.flush(&mut signals).await {
                                 run.phase = Phase::Over(Ending::OutputGone);
                                 break;

@@ -23,7 +23,7 @@ use crate::hub::Registry;
 use crate::limits::Limits;
 use crate::live::{Ended, Happened, Live};
 use crate::pipeline::Pipeline;
-use crate::recover;
+use crate::recover::{self, Closing};
 use crate::tail::{Entry, Shown, Tail};
 
 /// How many idempotency keys are remembered.
@@ -57,7 +57,8 @@ pub(crate) struct Actor {
     live: Option<Live>,
     /// The books, while no agent runs.
     ledger: Option<Ledger>,
-    queued: VecDeque<(Prompt, Reply<TurnId>)>,
+    /// Turns that wait, each with everybody who asked for it.
+    queued: VecDeque<(Prompt, Vec<Reply<TurnId>>)>,
     keys: VecDeque<(String, TurnId)>,
     started: HashMap<TurnId, Timestamp>,
     /// Changes of the conversation's row that go with the next batch.
@@ -69,6 +70,15 @@ pub(crate) struct Actor {
     turn_deadline: Option<Instant>,
     interrupt_deadline: Option<Instant>,
     idle_deadline: Option<Instant>,
+}
+
+/// Closes the tail when the actor ends in whatever way.
+struct Guard(Arc<Tail>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.close(Some("its actor failed".to_owned()));
+    }
 }
 
 enum Step {
@@ -129,7 +139,7 @@ impl Actor {
         Ok((Conversation { key, store, tail, inbox: sender }, actor))
     }
 
-    fn open(&mut self, closing: Vec<(Option<TurnId>, Kind)>) {
+    fn open(&mut self, closing: Vec<Closing>) {
         let opened = Opened {
             agent: self.agent.clone(),
             workspace: self.workspace.display().to_string(),
@@ -138,15 +148,18 @@ impl Actor {
             resumes: self.ledger().session().map(str::to_owned),
         };
         let ledger = self.ledger_mut();
-        for (turn, kind) in closing {
-            ledger.emit_in(turn, kind);
+        for Closing { turn, parent, kind } in closing {
+            ledger.emit_in(turn, parent, kind);
         }
         ledger.emit(Kind::ConversationOpened(opened));
     }
 
     pub(crate) async fn run(mut self) {
+        // Whoever watches is told even if this task fails.
+        let _guard = Guard(Arc::clone(&self.tail));
         tracing::info!(conversation = %self.key, agent = %self.agent, "opened");
         let result = self.work().await;
+        self.inbox.close();
         // A queued turn that will never begin is refused by dropping its reply.
         self.queued.clear();
         let (trouble, reply) = match result {
@@ -261,11 +274,17 @@ impl Actor {
         {
             return answer_with(reply, Ok(turn.clone()));
         }
+        if let Some(key) = &prompt.idempotency_key
+            && let Some((_, replies)) =
+                self.queued.iter_mut().find(|(it, _)| it.idempotency_key.as_ref() == Some(key))
+        {
+            return replies.push(reply);
+        }
         if self.ledger().current_turn().is_none() && self.queued.is_empty() {
             let turn = self.begin(&prompt).await;
             answer_with(reply, Ok(turn));
         } else if self.queued.len() < self.limits.queued_turns {
-            self.queued.push_back((prompt, reply));
+            self.queued.push_back((prompt, vec![reply]));
         } else {
             answer_with(reply, Err(Error::TooManyTurns(self.queued.len())));
         }
@@ -274,7 +293,7 @@ impl Actor {
     /// Begins a turn. One whose agent cannot start ends at once, on the same path as any other.
     async fn begin(&mut self, prompt: &Prompt) -> TurnId {
         self.idle_deadline = None;
-        let unfit = self.live.as_ref().is_some_and(|it| it.one_turn || it.stopping.is_some());
+        let unfit = self.live.as_ref().is_some_and(|it| it.one_turn || it.ending);
         if unfit || self.stale {
             self.lay_to_rest(None).await;
         }
@@ -515,11 +534,13 @@ impl Actor {
         }
         (self.turn_deadline, self.interrupt_deadline) = (None, None);
         while self.ledger().current_turn().is_none()
-            && let Some((prompt, reply)) = self.queued.pop_front()
+            && let Some((prompt, replies)) = self.queued.pop_front()
         {
             let turn = self.begin(&prompt).await;
             self.flush().await;
-            answer_with(reply, Ok(turn));
+            for reply in replies {
+                answer_with(reply, Ok(turn.clone()));
+            }
         }
         if self.live.is_some() && self.idle_deadline.is_none() {
             self.idle_deadline = Some(Instant::now() + self.limits.idle);
@@ -566,7 +587,7 @@ impl Actor {
                 Output::Delta(delta) => entries.push(Entry::Delta(Arc::new(delta))),
                 Output::Event(draft) => {
                     turn_ended |= matches!(draft.kind, Kind::TurnCompleted(_));
-                    entries.push(self.stamp(draft, now, &mut batch));
+                    entries.push(self.stamp(*draft, now, &mut batch));
                 }
             }
         }

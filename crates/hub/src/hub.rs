@@ -58,6 +58,12 @@ impl Hub {
         key: &ConversationKey,
         options: OpenOptions,
     ) -> Result<Conversation, Error> {
+        if let Some(closing) = self.inner.take_closing(key) {
+            // It is giving the lease up; the next owner begins where it ends.
+            if let Err(error) = closing.await {
+                tracing::error!(%error, "a conversation's actor failed");
+            }
+        }
         let (inner, key) = (Arc::clone(&self.inner), key.clone());
         let runtime = Handle::current();
         let wanted = options.clone();
@@ -105,6 +111,13 @@ impl Hub {
 }
 
 impl Inner {
+    /// The actor of a conversation that is being closed.
+    fn take_closing(&self, key: &ConversationKey) -> Option<JoinHandle<()>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_closing = open.get(key).is_some_and(|(it, _)| it.is_closed());
+        is_closing.then(|| open.remove(key)).flatten().map(|(_, actor)| actor)
+    }
+
     fn open(
         &self,
         key: &ConversationKey,

@@ -15,6 +15,9 @@ use crate::limits::Limits;
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
 
+/// How much is read after the agent's end; a pipe holds far less.
+const DRAINED: usize = 16 << 20;
+
 /// How much of stderr goes into an event.
 const STDERR_SHOWN: usize = 4096;
 
@@ -30,6 +33,8 @@ pub(crate) struct Live {
     close_input: bool,
     eof: bool,
     pub(crate) one_turn: bool,
+    /// It was told to go and takes no new turn.
+    pub(crate) ending: bool,
     /// We are ending the process, and why.
     pub(crate) stopping: Option<Failure>,
 }
@@ -80,6 +85,7 @@ impl Live {
             close_input: false,
             eof: false,
             one_turn: plan.one_turn,
+            ending: false,
             stopping: None,
         })
     }
@@ -101,12 +107,14 @@ impl Live {
         };
         let piece = async {
             match stderr {
-                Some(stderr) => stderr.recv().await,
-                None => std::future::pending().await,
+                Some(stderr) if may_read => stderr.recv().await,
+                _ => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
+            // First, so that a descendant which floods the pipe cannot hide the end of the agent.
+            _ = child.exited() => Happened::Exited,
             read = read => match read {
                 Ok(0) | Err(_) => {
                     *eof = true;
@@ -125,23 +133,12 @@ impl Live {
             }
             piece = piece => {
                 match piece {
-                    Some(piece) => self.keep_stderr(&piece),
+                    Some(piece) => keep_stderr(session, frames, &piece),
                     None => self.stderr = None,
                 }
                 Happened::Moved
             }
-            _ = child.exited() => Happened::Exited,
         }
-    }
-
-    fn keep_stderr(&mut self, piece: &StderrChunk) {
-        let now = Timestamp::now();
-        let Self { session, frames, .. } = self;
-        if piece.missed > 0 {
-            let text = format!("{} bytes of stderr came too fast to be kept", piece.missed);
-            session.ledger_mut().notice(NoticeLevel::Warning, "stderr_missed", text);
-        }
-        session.keep_stderr(&piece.bytes, |direction, bytes| keep(frames, direction, now, bytes));
     }
 
     /// Writes what the session has for the agent, as far as the pipe takes it.
@@ -178,6 +175,7 @@ impl Live {
 
     /// Asks the process to go, by signals.
     pub(crate) fn begin_stop(&mut self, why: Option<Failure>, grace: Duration) {
+        self.ending = true;
         self.stopping = self.stopping.take().or(why);
         self.child.begin_stop(grace);
     }
@@ -221,13 +219,19 @@ impl Live {
             }
         }
         let now = Timestamp::now();
-        let sink = |bytes: &[u8]| session.read(bytes, |way, bytes| keep(frames, way, now, bytes));
+        let mut room = DRAINED;
+        let sink = |bytes: &[u8]| {
+            // More than a pipe holds comes from descendants that write on without end.
+            let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
+            room -= taken.len();
+            session.read(taken, |way, bytes| keep(frames, way, now, bytes));
+        };
         let drained = child.drain(sink, limits.drain).await;
-        while let Some(piece) = self.stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
-            self.keep_stderr(&piece);
-        }
         let pid = self.child.pid;
         let closed = self.child.close(Duration::ZERO).await;
+        while let Some(piece) = self.stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
+            keep_stderr(&mut self.session, &mut self.frames, &piece);
+        }
         let stderr = tail_of(&closed.stderr.to_text());
         let exit = closed.exit.unwrap_or(tieline_proc::Exit { code: None, signal: Some(9) });
         let stopped = self.stopping;
@@ -238,7 +242,7 @@ impl Live {
             stopped: why
                 .map(str::to_owned)
                 .or_else(|| stopped.as_ref().map(|why| why.message.clone())),
-            cut: drained.cut,
+            cut: drained.cut || room == 0,
             killed: closed.killed,
             left: closed.left,
             stderr: (!stderr.is_empty()).then(|| stderr.clone()),
@@ -256,6 +260,15 @@ impl Live {
 pub(crate) struct Ended {
     pub(crate) session: Session,
     pub(crate) frames: FrameBuf,
+}
+
+fn keep_stderr(session: &mut Session, frames: &mut FrameBuf, piece: &StderrChunk) {
+    let now = Timestamp::now();
+    if piece.missed > 0 {
+        let text = format!("{} bytes of stderr came too fast to be kept", piece.missed);
+        session.ledger_mut().notice(NoticeLevel::Warning, "stderr_missed", text);
+    }
+    session.keep_stderr(&piece.bytes, |direction, bytes| keep(frames, direction, now, bytes));
 }
 
 fn keep(frames: &mut FrameBuf, direction: Direction, now: Timestamp, bytes: &[u8]) {

@@ -26,6 +26,8 @@ pub(crate) struct Pipeline {
     held: Vec<(Batch, Vec<Entry>)>,
     /// Since when the store gives batches back, and why.
     stalled: Option<(Instant, String)>,
+    /// When to try again.
+    retry_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -45,6 +47,7 @@ impl Pipeline {
             rejected: Vec::new(),
             held: Vec::new(),
             stalled: None,
+            retry_at: None,
         }
     }
 
@@ -129,7 +132,10 @@ impl Pipeline {
                 if self.is_empty() {
                     std::future::pending::<()>().await;
                 }
-                tokio::time::sleep(RETRY).await;
+                // The moment is kept outside of this future, which is dropped and made anew often.
+                let at = *self.retry_at.get_or_insert_with(|| Instant::now() + RETRY);
+                tokio::time::sleep_until(at).await;
+                self.retry_at = None;
                 self.send_again();
                 continue;
             };

@@ -1,16 +1,26 @@
 //! Closing what a crash of ours left open.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use serde::Deserialize;
 use tieline_event::{
-    ConversationKey, EndSignal, Event, Expired, Failure, FailureCode, Item, ItemStatus, Kind, Seq,
-    Text, TurnCompleted, TurnId, TurnStatus,
+    ConversationKey, EndSignal, Event, Expired, Failure, FailureCode, Item, ItemId, ItemStatus,
+    Kind, Seq, Text, TurnCompleted, TurnId, TurnStatus,
 };
 use tieline_store::Store;
 
 /// How many events are looked at together.
 const PAGE: u64 = 512;
+
+/// An event that closes something.
+pub(crate) struct Closing {
+    /// In which turn.
+    pub(crate) turn: Option<TurnId>,
+    /// Under which item.
+    pub(crate) parent: Option<ItemId>,
+    /// How it is closed.
+    pub(crate) kind: Kind,
+}
 
 /// Events that close the turns, items and requests which a dead owner left open, in order.
 ///
@@ -20,18 +30,19 @@ pub(crate) fn closing_events(
     store: &Store,
     key: &ConversationKey,
     last: Seq,
-) -> Result<Vec<(Option<TurnId>, Kind)>, tieline_store::Error> {
+) -> Result<Vec<Closing>, tieline_store::Error> {
     let mut closing = Vec::new();
     for open in store.open_requests(key)? {
         let expired = Expired {
             request: open.request.id,
             reason: "tieline ended before it was answered".to_owned(),
         };
-        closing.push((None, Kind::RequestExpired(expired)));
+        let kind = Kind::RequestExpired(expired);
+        closing.push(Closing { turn: None, parent: None, kind });
     }
-    let Some(start) = start_of_open_turns(store, key, last)? else { return Ok(closing) };
+    let Some(start) = start_of_what_may_be_open(store, key, last)? else { return Ok(closing) };
     let mut turns: Vec<TurnId> = Vec::new();
-    let mut items: Vec<(Option<TurnId>, Item)> = Vec::new();
+    let mut items: Vec<(Option<TurnId>, Option<ItemId>, Item)> = Vec::new();
     let mut after = Seq(start.0 - 1);
     loop {
         let page = store.events(key, after, PAGE as usize)?;
@@ -44,17 +55,17 @@ pub(crate) fn closing_events(
                 Kind::TurnStarted(_) => turns.extend(event.turn),
                 Kind::TurnCompleted(_) => turns.retain(|turn| Some(turn) != event.turn.as_ref()),
                 Kind::ItemStarted(item) | Kind::ItemUpdated(item) => {
-                    items.retain(|(_, open)| open.id != item.id);
-                    items.push((event.turn, item));
+                    items.retain(|(.., open)| open.id != item.id);
+                    items.push((event.turn, event.parent, item));
                 }
-                Kind::ItemCompleted(item) => items.retain(|(_, open)| open.id != item.id),
+                Kind::ItemCompleted(item) => items.retain(|(.., open)| open.id != item.id),
                 _ => {}
             }
         }
     }
-    for (turn, mut item) in items {
+    for (turn, parent, mut item) in items {
         item.status = ItemStatus::Cancelled;
-        closing.push((turn, Kind::ItemCompleted(item)));
+        closing.push(Closing { turn, parent, kind: Kind::ItemCompleted(item) });
     }
     let failure = Failure::new(FailureCode::AgentKilled, "tieline ended during the turn")
         .hint("the conversation goes on with the next message");
@@ -69,13 +80,14 @@ pub(crate) fn closing_events(
             duration_ms: None,
             open_tasks: 0,
         };
-        closing.push((Some(turn), Kind::TurnCompleted(end)));
+        closing.push(Closing { turn: Some(turn), parent: None, kind: Kind::TurnCompleted(end) });
     }
     Ok(closing)
 }
 
-/// The first event of the oldest turn without an end, looking back from the last event.
-fn start_of_open_turns(
+/// Where to begin to look for what is open: nowhere after a clean close, else at the start of the
+/// last but one turn that ended, because turns overlap by one at most.
+fn start_of_what_may_be_open(
     store: &Store,
     key: &ConversationKey,
     last: Seq,
@@ -87,8 +99,8 @@ fn start_of_open_turns(
         kind: &'a str,
         turn: Option<TurnId>,
     }
-    let mut ended: HashMap<TurnId, ()> = HashMap::new();
-    let mut open = None;
+    let mut ended: HashSet<TurnId> = HashSet::new();
+    let mut n_ended = 0;
     let mut until = last.0;
     while until > 0 {
         let from = until.saturating_sub(PAGE);
@@ -96,16 +108,19 @@ fn start_of_open_turns(
         page.reverse();
         for stored in page {
             let Ok(head) = serde_json::from_slice::<Head<'_>>(&stored.json) else { continue };
-            let Some(turn) = head.turn else { continue };
-            match head.kind {
-                "turn.completed" => drop(ended.insert(turn, ())),
-                // Turns overlap by one at most: past a turn that ended, nothing is open.
-                "turn.started" if ended.remove(&turn).is_some() => return Ok(open),
-                "turn.started" => open = Some(head.seq),
+            match (head.kind, head.turn) {
+                ("conversation.closed", _) if head.seq == last => return Ok(None),
+                ("turn.completed", Some(turn)) => drop(ended.insert(turn)),
+                ("turn.started", Some(turn)) if ended.remove(&turn) => {
+                    n_ended += 1;
+                    if n_ended == 2 {
+                        return Ok(Some(head.seq));
+                    }
+                }
                 _ => {}
             }
         }
         until = from;
     }
-    Ok(open)
+    Ok((last.0 > 0).then_some(Seq(1)))
 }

@@ -51,8 +51,8 @@ impl Subscription {
                     self.pass(&entries);
                     return Ok(entries);
                 }
-                Step::ReadStore => {
-                    let entries = self.read_store().await?;
+                Step::ReadStore(until) => {
+                    let entries = self.read_store(until).await?;
                     self.position = Position::Store;
                     if !entries.is_empty() {
                         self.pass(&entries);
@@ -82,9 +82,10 @@ impl Subscription {
         }
     }
 
-    async fn read_store(&self) -> Result<Vec<Entry>, Error> {
+    async fn read_store(&self, until: Seq) -> Result<Vec<Entry>, Error> {
         let (store, key, after) = (self.store.clone(), self.key.clone(), self.cursor);
-        let read = move || store.events(&key, after, PAGE);
+        let missing = usize::try_from(until.0.saturating_sub(after.0)).unwrap_or(PAGE);
+        let read = move || store.events(&key, after, missing.min(PAGE));
         let stored = tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??;
         let mut entries = Vec::with_capacity(stored.len());
         for stored in stored {

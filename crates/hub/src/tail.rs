@@ -44,8 +44,9 @@ pub(crate) enum Position {
 pub(crate) enum Step {
     /// Show these; the subscriber then stands there.
     Show(Vec<Entry>, Position),
-    /// Read events after the cursor from the store.
-    ReadStore,
+    /// Read events after the cursor from the store, this one included at most. The store may hold
+    /// more, which is not shown yet.
+    ReadStore(Seq),
     /// Wait for more.
     Wait(Position),
     /// There will be no more, because of this if it is not by wish.
@@ -111,7 +112,7 @@ impl Tail {
 
     /// Nothing follows; `trouble` says why, unless somebody wanted it so.
     pub(crate) fn close(&self, trouble: Option<String>) {
-        self.lock().closed = Some(Closing { trouble });
+        self.lock().closed.get_or_insert(Closing { trouble });
         self.changed.send_modify(|count| *count += 1);
     }
 
@@ -152,7 +153,7 @@ impl Tail {
                     }
                     index
                 }
-                None => return Step::ReadStore,
+                None => return Step::ReadStore(state.shown),
             },
         };
         let from = usize::try_from(index - state.base).unwrap_or(usize::MAX);

@@ -178,7 +178,9 @@ impl Watch<'_> {
             Kind::TurnCompleted(end) if shown.event.turn.as_ref() == Some(self.turn) => {
                 Ok(Some(end.clone()))
             }
-            Kind::RequestOpened(request) => {
+            Kind::RequestOpened(request)
+                if shown.event.turn.is_none() || shown.event.turn.as_ref() == Some(self.turn) =>
+            {
                 self.resolve(request, on_request).await?;
                 Ok(None)
             }

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 
 use crate::text::Str;
 
-pub use read::{parse, repair_surrogates};
+pub use read::{Sniffed, parse, repair_surrogates, sniff};
 
 /// One line of Claude Code's output.
 #[derive(Debug)]
@@ -284,6 +284,7 @@ pub struct ResultFrame<'a> {
     #[serde(borrow)]
     pub subtype: Str<'a>,
     /// The turn failed, whatever the subtype says.
+    #[serde(deserialize_with = "read::or_default")]
     pub is_error: bool,
     /// The native session.
     #[serde(borrow)]
@@ -310,6 +311,7 @@ pub struct ResultFrame<'a> {
     /// Money since the session began.
     pub total_cost_usd: Option<f64>,
     /// Tokens of this turn.
+    #[serde(deserialize_with = "read::or_default")]
     pub usage: Option<ApiUsage>,
     /// Tokens and money since the session began, by model.
     #[serde(borrow, rename = "modelUsage")]
@@ -318,6 +320,7 @@ pub struct ResultFrame<'a> {
     #[serde(borrow)]
     pub model_usage_since_last_result: Option<&'a RawValue>,
     /// What began the turn, when it was not the user.
+    #[serde(borrow, deserialize_with = "read::object")]
     pub origin: Option<ResultOrigin<'a>>,
 }
 
@@ -335,14 +338,19 @@ pub struct ResultOrigin<'a> {
 #[serde(default)]
 pub struct ApiUsage {
     /// Read afresh.
+    #[serde(deserialize_with = "read::or_default")]
     pub input_tokens: u64,
     /// Written to the cache.
+    #[serde(deserialize_with = "read::or_default")]
     pub cache_creation_input_tokens: u64,
     /// Read from the cache.
+    #[serde(deserialize_with = "read::or_default")]
     pub cache_read_input_tokens: u64,
     /// Written.
+    #[serde(deserialize_with = "read::or_default")]
     pub output_tokens: u64,
     /// More about what was written.
+    #[serde(deserialize_with = "read::or_default")]
     pub output_tokens_details: OutputDetails,
 }
 

@@ -104,6 +104,7 @@ pub enum Message<'a> {
 #[derive(Debug, Clone, Deserialize)]
 pub struct ErrorObject {
     /// The number the protocol gives it.
+    #[serde(default)]
     pub code: i64,
     /// What went wrong.
     #[serde(default)]

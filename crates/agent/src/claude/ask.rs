@@ -18,6 +18,8 @@ use crate::ledger::Ledger;
 /// What is needed to answer.
 #[derive(Debug)]
 pub(super) struct Asked {
+    /// The agent's id of the request. Ours is another, because an agent may count from one again.
+    pub(super) wire_id: String,
     /// Which tool use, for versions that say so.
     pub(super) tool_use: Option<String>,
     input: Option<Box<RawValue>>,
@@ -35,7 +37,9 @@ pub(super) fn question(
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
     let tool = request.tool_name.as_deref().unwrap_or("tool");
-    let tool_use = request.tool_use_id.as_deref();
+    // Before 2.0 the request does not say which tool use it is about: it is about the last one.
+    let latest = ledger.open_items().last().map(|open| open.item.id.as_str());
+    let tool_use = request.tool_use_id.as_deref().or(latest);
     let input = request.input;
     let reason = request.decision_reason.map(word).or_else(|| {
         request.blocked_path.as_deref().map(|path| format!("{path} is outside of what is allowed"))
@@ -55,7 +59,10 @@ pub(super) fn question(
         _ => approval(tool, request, &suggestions),
     };
     let question = Request {
-        id: RequestId::from(id),
+        id: match ledger.frame() {
+            Some(frame) => RequestId::new(format!("r{frame}")),
+            None => RequestId::from(id),
+        },
         item: tool_use.filter(|id| ledger.item(id).is_some()).map(ItemId::from),
         title,
         reason,
@@ -63,6 +70,7 @@ pub(super) fn question(
         options,
     };
     let asked = Asked {
+        wire_id: id.to_owned(),
         tool_use: tool_use.map(str::to_owned),
         input: input.map(RawValue::to_owned),
         suggestions,
@@ -166,7 +174,8 @@ fn questions(input: &RawValue) -> Option<Vec<Question>> {
 }
 
 /// The line that answers.
-pub(super) fn answer(request: &RequestId, asked: &Asked, answer: &Answer) -> Vec<u8> {
+pub(super) fn answer(asked: &Asked, answer: &Answer) -> Vec<u8> {
+    let wire_id = asked.wire_id.as_str();
     match answer {
         Answer::Allow { scope, input, mode } => {
             let edited = input.as_ref().and_then(|json| {
@@ -187,17 +196,17 @@ pub(super) fn answer(request: &RequestId, asked: &Asked, answer: &Answer) -> Vec
                 updated_input: edited.as_deref().or(asked.input.as_deref()),
                 updated_permissions: &rules,
             };
-            control_success(request.as_str(), &permission)
+            control_success(wire_id, &permission)
         }
         Answer::Deny { message, stop } => {
             let message = message.as_deref().unwrap_or("The user said no.");
-            control_success(request.as_str(), &Permission::Deny { message, interrupt: *stop })
+            control_success(wire_id, &Permission::Deny { message, interrupt: *stop })
         }
         Answer::Answers { answers } => {
             let input = with_answers(asked.input.as_deref(), answers);
             let permission =
                 Permission::Allow { updated_input: input.as_deref(), updated_permissions: &[] };
-            control_success(request.as_str(), &permission)
+            control_success(wire_id, &permission)
         }
     }
 }
@@ -249,6 +258,14 @@ fn with_answers(
     let open = object.strip_suffix('}')?.trim_end();
     let comma = if open.ends_with('{') { "" } else { "," };
     RawValue::from_string(format!("{open}{comma}\"answers\":{answers}}}")).ok()
+}
+
+/// A piece of a message as plain text.
+pub(super) fn plain(piece: &Content) -> String {
+    match block(piece).get("text") {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        _ => "[image]".to_owned(),
+    }
 }
 
 /// A message's pieces in the provider's form.

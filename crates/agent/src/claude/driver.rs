@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
-    Abilities, AgentCommand, Answer, Configured, Content, Failure, Item, ItemBody, ItemId,
-    ItemStatus, Kind, Mode, ModelInfo, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry,
-    PlanStatus, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
+    Abilities, AgentCommand, Answer, Configured, Content, EndSignal, Failure, FailureCode, Item,
+    ItemBody, ItemId, ItemStatus, Kind, Mode, ModelInfo, Native, Notice, NoticeLevel, Origin, Plan,
+    PlanEntry, PlanStatus, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
 };
 use tieline_wire::claude::write::{self, Control};
-use tieline_wire::claude::{self, Frame};
+use tieline_wire::claude::{self, Frame, Sniffed};
 
 use super::ask::Asked;
 use super::setup::{self, Lifetime};
 use super::{ask, outcome, tool};
 use crate::driver::{Driver, ExitInfo, Refused};
-use crate::ledger::{Ledger, Meta};
+use crate::ledger::{Ledger, Meta, TurnEnd};
 
 /// Speaks with one Claude Code process.
 #[derive(Debug)]
@@ -129,15 +129,40 @@ impl ClaudeDriver {
             }
             Frame::ControlResponse(response) => self.control_response(&response, ledger),
             Frame::ControlCancel { request_id } => {
-                let id = RequestId::from(&*request_id);
-                self.asked.remove(&id);
-                ledger.expire_request(&id, "the agent took it back");
+                let ours = self.asked.iter().find(|(_, asked)| asked.wire_id == *request_id);
+                if let Some(id) = ours.map(|(id, _)| id.clone()) {
+                    self.asked.remove(&id);
+                    ledger.expire_request(&id, "the agent took it back");
+                }
             }
             Frame::RateLimit(info) => rate_limit(&info, ledger),
             Frame::Silent => {}
             Frame::Unknown { name } => {
                 ledger.unparsed(format!("unknown frame {name:?}"), line);
             }
+        }
+    }
+
+    /// A line that is not understood and somebody waits for: the turn's end must end the turn, and
+    /// a question must be answered.
+    fn not_understood(&mut self, line: &[u8], ledger: &mut Ledger) {
+        match claude::sniff(line) {
+            Sniffed::Result => {
+                let failure = Failure::new(
+                    FailureCode::Protocol,
+                    "the agent ended the turn in a form that is not understood",
+                )
+                .hint(
+                    "update tieline or the agent; `tieline export KEY --format raw` has the line",
+                );
+                if let Some(turn) = ledger.oldest_turn().cloned() {
+                    ledger.end_turn(&turn, TurnEnd::failed(failure, EndSignal::Wire));
+                }
+            }
+            Sniffed::ControlRequest { request_id } => {
+                ledger.write(&write::control_error(&request_id, "not understood"));
+            }
+            Sniffed::Other => {}
         }
     }
 
@@ -205,9 +230,7 @@ impl ClaudeDriver {
         let parent = frame.parent.as_deref().map(ItemId::from);
         let message = frame.message.id.as_deref().unwrap_or_default();
         for block in &frame.message.content.0 {
-            let number = self.blocks.entry(message.to_owned()).or_insert(0);
-            let id = ItemId::new(format!("{message}:{number}"));
-            *number += 1;
+            let id = self.block_id(message, parent.as_ref());
             let meta = meta_of(parent.clone(), Some(message), None);
             let status = if frame.aborted { ItemStatus::Cancelled } else { ItemStatus::Ok };
             match &*block.kind {
@@ -237,6 +260,22 @@ impl ClaudeDriver {
                 }
             }
         }
+    }
+
+    /// The id of the block an `assistant` frame brings: of the one that streams now, else the next.
+    fn block_id(&mut self, message: &str, parent: Option<&ItemId>) -> ItemId {
+        let streams = self
+            .streaming
+            .iter()
+            .find(|(of, it)| of.as_ref() == parent && it.message == message && it.item.is_some());
+        let number = self.blocks.entry(message.to_owned()).or_insert(0);
+        if let Some(item) = streams.and_then(|(_, streaming)| streaming.item.as_deref()) {
+            let index = item.rsplit(':').next().and_then(|index| index.parse().ok());
+            *number = index.unwrap_or(*number);
+        }
+        let id = ItemId::new(format!("{message}:{number}"));
+        *number += 1;
+        id
     }
 
     fn tool_use(
@@ -492,7 +531,8 @@ impl ClaudeDriver {
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
         self.n_requests += 1;
-        let id = ItemId::new(format!("compaction{}", self.n_requests));
+        let number = ledger.frame().map_or(self.n_requests, |frame| frame.0);
+        let id = ItemId::new(format!("compaction{number}"));
         let body =
             ItemBody::Compaction { trigger: metadata.trigger, tokens_before: metadata.pre_tokens };
         ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
@@ -526,6 +566,7 @@ impl ClaudeDriver {
         };
         let mut item = Item { status, ..item };
         tool::conclude(&mut item, frame.summary.as_deref().unwrap_or_default());
+        ledger.cancel_under(&item.id);
         ledger.complete_item(Meta::default(), item);
     }
 
@@ -549,10 +590,7 @@ impl ClaudeDriver {
             self.blocks.clear();
             self.streaming.clear();
             self.refused.clear();
-            self.asked.clear();
-        }
-        if self.lifetime == Lifetime::Turn && self.tasks.is_empty() {
-            ledger.close_input();
+            self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
         }
     }
 
@@ -583,6 +621,11 @@ impl ClaudeDriver {
             let error = format!("unsupported control request {:?}", &*request.subtype);
             ledger.write(&write::control_error(id, &error));
             ledger.notice(NoticeLevel::Warning, "unsupported_request", error);
+            return;
+        }
+        if self.asked.values().any(|asked| asked.wire_id == id) {
+            let text = format!("the agent asked twice with the id {id}");
+            ledger.notice(NoticeLevel::Warning, "repeated_request", text);
             return;
         }
         let (asked, question) = ask::question(id, request, ledger);
@@ -619,6 +662,9 @@ impl ClaudeDriver {
                     "mode_refused",
                     format!("the agent stays in mode {}: {mode} was refused: {error}", self.mode),
                 );
+                // Everybody who took the new mode for granted is told.
+                let mode = Some(self.mode);
+                ledger.configured(Configured { mode, ..Configured::default() });
             }
             Call::SetMode(mode) => {
                 if mode != self.mode {
@@ -676,11 +722,8 @@ impl ClaudeDriver {
         match self.lifetime {
             Lifetime::Conversation => ledger.write(&write::user(&ask::blocks(&prompt.content))),
             Lifetime::Turn => {
-                for piece in &prompt.content {
-                    if let Some(text) = piece.as_text() {
-                        ledger.write(text.preview().as_bytes());
-                    }
-                }
+                let pieces: Vec<String> = prompt.content.iter().map(ask::plain).collect();
+                ledger.write(pieces.join("\n\n").as_bytes());
                 ledger.close_input();
             }
         }
@@ -695,14 +738,13 @@ impl Driver for ClaudeDriver {
     }
 
     fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
+        let repaired = claude::repair_surrogates(line);
+        let line = repaired.as_deref().unwrap_or(line);
         match claude::parse(line) {
             Ok(frame) => self.frame(frame, line, ledger),
             Err(error) => {
-                let repaired = claude::repair_surrogates(line);
-                match repaired.as_deref().map(claude::parse) {
-                    Some(Ok(frame)) => self.frame(frame, line, ledger),
-                    _ => ledger.unparsed(error.to_string(), line),
-                }
+                ledger.unparsed(error.to_string(), line);
+                self.not_understood(line, ledger);
             }
         }
     }
@@ -754,7 +796,7 @@ impl Driver for ClaudeDriver {
             }
             self.interrupted |= *stop;
         }
-        ledger.write(&ask::answer(request, &asked, answer));
+        ledger.write(&ask::answer(&asked, answer));
         Ok(())
     }
 

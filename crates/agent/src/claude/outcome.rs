@@ -22,10 +22,11 @@ pub(super) fn of_turn(
     let terminal = frame.terminal_reason.as_deref();
     let aborted = terminal.is_some_and(|reason| reason.starts_with("aborted"))
         || (interrupted && frame.subtype == "error_during_execution");
-    let (status, error) = if !frame.is_error {
-        (TurnStatus::Completed, None)
-    } else if aborted {
+    let failed = frame.is_error || frame.subtype.starts_with("error");
+    let (status, error) = if failed && aborted {
         (TurnStatus::Interrupted, None)
+    } else if !failed {
+        (TurnStatus::Completed, None)
     } else {
         (TurnStatus::Failed, Some(failure(frame, last_error)))
     };
@@ -35,7 +36,7 @@ pub(super) fn of_turn(
         error,
         signal: EndSignal::Wire,
         stop_reason: frame.stop_reason.as_deref().or(terminal).map(str::to_owned),
-        text: if frame.is_error { None } else { frame.result.as_deref().map(str::to_owned) },
+        text: if failed { None } else { frame.result.as_deref().map(str::to_owned) },
         usage,
         duration_ms: frame.duration_ms.map(|millis| millis as u64),
         open_tasks,
@@ -57,6 +58,10 @@ fn failure(frame: &ResultFrame<'_>, last_error: Option<&str>) -> Failure {
     }
     let http_status =
         frame.api_error_status.and_then(|raw| serde_json::from_str::<u16>(raw.get()).ok());
+    // Older versions name the status in their text only.
+    let http_status = http_status.or_else(|| status_in(&message));
+    let says_login = message.contains("/login") || message.contains("Invalid API key");
+    let last_error = if says_login { Some("authentication_failed") } else { last_error };
     let mut failure = match (&*frame.subtype, http_status, last_error) {
         ("error_max_turns", ..) => {
             Failure::new(FailureCode::MaxTurns, message).hint("say \"go on\" to let it continue")
@@ -88,6 +93,12 @@ fn failure(frame: &ResultFrame<'_>, last_error: Option<&str>) -> Failure {
     failure.http_status = http_status;
     let detail = errors.join("\n");
     if detail == failure.message { failure } else { failure.detail(detail) }
+}
+
+/// The status in a text like `API Error: 529 overloaded`.
+fn status_in(message: &str) -> Option<u16> {
+    let (_, rest) = message.split_once("API Error: ")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok().filter(|it| *it >= 400)
 }
 
 /// What this turn used. The agent's money is a running total, also across a resume, so only what

@@ -85,7 +85,8 @@ struct Replay {
     session: Session,
     outputs: Vec<Output>,
     kept: Vec<u8>,
-    suggestions: BTreeMap<String, Vec<Json>>,
+    /// Our ids of the agent's requests.
+    requests: BTreeMap<String, RequestId>,
 }
 
 impl Replay {
@@ -98,8 +99,7 @@ impl Replay {
         let ledger = Ledger::new(0, None);
         let mut session = Session::new(driver, ledger, 64 << 20, FrameNo(1));
         session.started();
-        let mut replay =
-            Self { session, outputs: vec![], kept: vec![], suggestions: BTreeMap::new() };
+        let mut replay = Self { session, outputs: vec![], kept: vec![], requests: BTreeMap::new() };
         if !streaming {
             let prompt = recording.argv.last().unwrap();
             replay.session.start_turn(&Prompt::text(prompt.as_str()));
@@ -113,10 +113,9 @@ impl Replay {
         for output in self.session.take_outputs() {
             if let Output::Event(draft) = &output
                 && let Kind::RequestOpened(request) = &draft.kind
-                && let tieline_event::RequestBody::Approval(approval) = &request.body
             {
-                let id = request.id.as_str().to_owned();
-                self.suggestions.insert(id, approval.suggestions.clone());
+                let wire_id = draft.native.request.clone().unwrap();
+                self.requests.insert(wire_id, request.id.clone());
             }
             self.outputs.push(output);
         }
@@ -185,7 +184,8 @@ impl Replay {
         } else {
             return; // answers to hooks and MCP messages, which we refuse
         };
-        self.session.answer(&RequestId::from(id), &answer, Origin::Human, None).unwrap();
+        let request = self.requests[id].clone();
+        self.session.answer(&request, &answer, Origin::Human, None).unwrap();
     }
 }
 
@@ -299,4 +299,94 @@ fn garbage_between_the_lines_becomes_unparsed_and_changes_nothing_else() {
     };
     assert_eq!(shown(&replay.outputs), shown(&clean.outputs));
     assert!(replay.outputs.iter().filter(is_unparsed).count() > 5);
+}
+
+/// A conversation at the start of its first turn, and what its agent says then.
+fn after(lines: &[&str]) -> Replay {
+    let driver = Box::new(ClaudeDriver::new(Lifetime::Conversation, Mode::Default));
+    let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+    session.started();
+    session.start_turn(&Prompt::text("go"));
+    let mut replay = Replay { session, outputs: vec![], kept: vec![], requests: BTreeMap::new() };
+    replay.settle();
+    replay.outputs.clear();
+    for line in lines {
+        replay.read(format!("{line}\n").as_bytes());
+    }
+    replay
+}
+
+fn shown(replay: &Replay) -> String {
+    replay.outputs.iter().map(|output| format!("{}\n", show(output))).collect()
+}
+
+const INIT: &str = r#"{"type":"system","subtype":"init","session_id":"s","model":"m"}"#;
+
+#[test]
+fn a_result_of_another_shape_still_ends_the_turn() {
+    let replay = after(&[INIT, r#"{"type":"result","subtype":7}"#]);
+    let text = shown(&replay);
+    assert!(text.contains("unparsed: 29 bytes"), "{text}");
+    assert!(text.contains("turn.completed: Failed by Wire"), "{text}");
+    let odd = r#"{"type":"result","subtype":"success","is_error":null,"usage":{"input_tokens":null},"origin":"x","result":"ok"}"#;
+    let text = shown(&after(&[INIT, odd]));
+    assert!(text.contains("turn.completed: Completed") && text.contains("\"ok\""), "{text}");
+}
+
+#[test]
+fn a_question_of_another_shape_is_refused_at_once() {
+    let mut replay = after(&[INIT]);
+    let line = b"{\"type\":\"control_request\",\"request_id\":\"q\",\"request\":{\"subtype\":1}}\n";
+    replay.session.read(line, |_, _| {});
+    let (written, _) = replay.session.take_writes(|_, _| {});
+    let written = String::from_utf8(written).unwrap();
+    assert!(written.contains("\"error\"") && written.contains("\"q\""), "{written}");
+}
+
+#[test]
+fn half_a_character_in_a_command_does_not_hide_the_command() {
+    let text = shown(&after(&[
+        INIT,
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"u","name":"Bash","input":{"command":"echo \ud83d"}}]}}"#,
+        r#"{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"echo \ud83d"},"tool_use_id":"u"}}"#,
+    ]));
+    assert!(text.contains("Run echo \u{fffd}"), "{text}");
+}
+
+#[test]
+fn an_agent_that_counts_its_requests_from_one_again_is_told_apart() {
+    let ask = |id: &str| {
+        format!(
+            r#"{{"type":"control_request","request_id":"{id}","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{{}}}}}}"#
+        )
+    };
+    let replay = after(&[INIT, &ask("1"), &ask("1"), &ask("2")]);
+    let text = shown(&replay);
+    assert_eq!(text.matches("request.opened").count(), 2, "{text}");
+    assert!(text.contains("repeated_request"), "{text}");
+    let ids: std::collections::BTreeSet<_> = replay.requests.values().collect();
+    assert_eq!(ids.len(), 2);
+}
+
+#[test]
+fn work_of_a_background_agent_goes_on_after_the_turn() {
+    let mut replay = after(&[
+        INIT,
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"agent","name":"Agent","input":{"description":"x"}}]}}"#,
+        r#"{"type":"system","subtype":"task_started","task_id":"k","tool_use_id":"agent"}"#,
+        r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"agent","content":"launched"}]},"tool_use_result":{"isAsync":true}}"#,
+        r#"{"type":"assistant","parent_tool_use_id":"agent","message":{"id":"n","content":[{"type":"tool_use","id":"bash","name":"Bash","input":{"command":"touch x"}}]}}"#,
+        r#"{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch x"},"tool_use_id":"bash"}}"#,
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"started"}"#,
+    ]);
+    let text = shown(&replay);
+    assert!(!text.contains("Cancelled") && !text.contains("expired"), "{text}");
+    let request = replay.requests["q"].clone();
+    replay.session.answer(&request, &Answer::allow(), Origin::Human, None).unwrap();
+    replay.read(b"{\"type\":\"user\",\"parent_tool_use_id\":\"agent\",\"message\":{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"bash\",\"content\":\"\"}]}}\n");
+    replay.read(b"{\"type\":\"system\",\"subtype\":\"task_notification\",\"task_id\":\"k\",\"tool_use_id\":\"agent\",\"status\":\"completed\"}\n");
+    let text = shown(&replay);
+    assert!(text.contains("item.completed (under agent): command bash Ok"), "{text}");
+    assert!(text.contains("item.completed: tool_call agent Ok"), "{text}");
+    assert_eq!(replay.session.ledger().open_items().len(), 0);
 }

@@ -101,22 +101,27 @@ proptest! {
         ring in 1..20_usize,
     ) {
         let tail = Tail::new(Seq(0), ring, 1 << 20);
-        // What a real store would hold: everything committed, which is everything published.
+        // What a real store holds: everything that was published, and what soon will be.
         let mut stored: VecDeque<u64> = VecDeque::new();
+        let mut published = 0;
         let mut readers = vec![(Position::Store, Seq(0), Vec::<u64>::new(), 0_u64)];
         for (what, n) in steps {
             match what {
-                0 | 1 => {
+                0 => {
                     for _ in 0..=n {
-                        let seq = stored.len() as u64 + 1;
-                        stored.push_back(seq);
-                        tail.publish([delta(0, "x"), tick(seq)]);
+                        stored.push_back(stored.len() as u64 + 1);
+                    }
+                }
+                1 => {
+                    while published < stored.len() as u64 {
+                        published += 1;
+                        tail.publish([delta(0, "x"), tick(published)]);
                     }
                 }
                 2 => tail.publish([delta(0, "y")]),
                 3 if n == 0 => tail.rest(),
                 4 => {
-                    let from = stored.len() as u64 / 2;
+                    let from = published / 2;
                     readers.push((Position::Store, Seq(from), Vec::new(), from));
                 }
                 _ => {
@@ -130,9 +135,10 @@ proptest! {
                                 *cursor = Seq(seq);
                             }
                         }
-                        Step::ReadStore => {
+                        Step::ReadStore(until) => {
                             *position = Position::Store;
-                            for seq in stored.iter().skip(cursor.0 as usize).take(3) {
+                            let missing = (until.0 - cursor.0) as usize;
+                            for seq in stored.iter().skip(cursor.0 as usize).take(missing.min(3)) {
                                 seen.push(*seq);
                                 *cursor = Seq(*seq);
                             }

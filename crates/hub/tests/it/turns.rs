@@ -131,11 +131,16 @@ async fn policies_answer_when_nobody_is_there() {
 
 #[tokio::test]
 async fn an_interrupt_ends_the_turn_and_the_next_one_works() {
-    let bench = Bench::new("silence\n---\nsay Back again.");
+    let bench = Bench::new("say Wait.\nsilence\n---\nsay Back again.");
     let hub = bench.hub();
     let (conversation, mut live) = bench.open(&hub).await;
     assert!(matches!(conversation.interrupt().await, Err(Error::NoTurn)));
     let turn = conversation.start_turn(Prompt::text("go")).await.unwrap();
+    until(&mut live, |event| {
+        matches!(&event.kind, Kind::ItemCompleted(item) if item.body.name() == "agent_message")
+            .then_some(())
+    })
+    .await;
     conversation.interrupt().await.unwrap();
     let (_, _, end) = until_end(&mut live, &turn).await;
     assert_eq!((end.status, end.signal), (TurnStatus::Interrupted, EndSignal::Wire));

@@ -73,6 +73,8 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
 /// which no Rust string can hold. Gives the line with each such half replaced by U+FFFD, or `None`
 /// when there is none.
 pub fn repair_surrogates(line: &[u8]) -> Option<Vec<u8>> {
+    // Almost no line has one, and this looks at many bytes at once.
+    memchr::memmem::find(line, b"\\ud").or_else(|| memchr::memmem::find(line, b"\\uD"))?;
     let mut repaired: Option<Vec<u8>> = None;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', line.get(at..).unwrap_or_default()) {
@@ -96,6 +98,57 @@ pub fn repair_surrogates(line: &[u8]) -> Option<Vec<u8>> {
         at = start + 6;
     }
     repaired
+}
+
+/// What a line that is not understood seems to be.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sniffed {
+    /// The end of a turn.
+    Result,
+    /// A question that waits for an answer.
+    ControlRequest {
+        /// Its id.
+        request_id: String,
+    },
+    /// Something nobody waits for.
+    Other,
+}
+
+/// Looks only for what somebody may wait for.
+pub fn sniff(line: &[u8]) -> Sniffed {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Str<'a>,
+        #[serde(borrow, default)]
+        request_id: Option<&'a RawValue>,
+    }
+    let Ok(head) = serde_json::from_slice::<Head<'_>>(line) else { return Sniffed::Other };
+    let request_id = head.request_id.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    match (&*head.kind, request_id) {
+        ("result", _) => Sniffed::Result,
+        ("control_request", Some(request_id)) => Sniffed::ControlRequest { request_id },
+        _ => Sniffed::Other,
+    }
+}
+
+/// A value of another type counts as missing.
+pub(super) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: de::DeserializeOwned + Default,
+{
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
+}
+
+/// An object, or nothing for anything else.
+pub(super) fn object<'de: 'a, 'a, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + 'a,
+{
+    Object::<T>::deserialize(deserializer).map(|object| object.0)
 }
 
 /// The code unit of a `\uXXXX` that starts here.
