@@ -44,7 +44,7 @@ impl Default for Limits {
             store_patience: Duration::from_secs(10),
             inbox: 64,
             queued_turns: 16,
-            tail_entries: 8192,
+            tail_entries: 32 * 1024,
             tail_bytes: 4 << 20,
         }
     }

@@ -7,7 +7,7 @@ use tieline_store::Store;
 use tokio::sync::watch;
 
 use crate::error::Error;
-use crate::tail::{Entry, Position, Shown, Step, Tail};
+use crate::tail::{Entry, Position, Seen, Shown, Step, Tail};
 
 /// How many events are read from the store at once.
 const PAGE: usize = 256;
@@ -21,12 +21,21 @@ pub struct Subscription {
     changed: watch::Receiver<u64>,
     position: Position,
     cursor: Seq,
+    seen: Seen,
 }
 
 impl Subscription {
     pub(crate) fn new(store: Store, key: ConversationKey, tail: Arc<Tail>, after: Seq) -> Self {
         let changed = tail.watch();
-        Self { store, key, tail, changed, position: Position::Store, cursor: after }
+        Self {
+            store,
+            key,
+            tail,
+            changed,
+            position: Position::Store,
+            cursor: after,
+            seen: Seen::default(),
+        }
     }
 
     /// The last event this subscriber was given.
@@ -37,15 +46,14 @@ impl Subscription {
     /// The next entries, at least one; none when the conversation was closed.
     ///
     /// Can be cancelled: nothing is lost. A subscriber that fell behind gets the events it missed
-    /// from the store, then for each item that still grows one delta with offset 0 and the whole
-    /// text so far.
+    /// from the store, then for each item that still grows one delta with what it has not seen.
     ///
     /// # Errors
     /// When the store cannot be read, or could not be written.
     pub async fn next(&mut self) -> Result<Vec<Entry>, Error> {
         loop {
             self.changed.mark_unchanged();
-            match self.tail.step(self.position, self.cursor) {
+            match self.tail.step(self.position, self.cursor, &self.seen) {
                 Step::Show(entries, position) => {
                     self.position = position;
                     self.pass(&entries);
@@ -73,6 +81,7 @@ impl Subscription {
     }
 
     fn pass(&mut self, entries: &[Entry]) {
+        entries.iter().for_each(|entry| self.seen.note(entry));
         let last = entries.iter().rev().find_map(|entry| match entry {
             Entry::Event(shown) => Some(shown.event.seq),
             Entry::Delta(_) => None,

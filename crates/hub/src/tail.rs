@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tieline_event::{Delta, Event, Kind, Seq};
+use tieline_event::{Delta, Event, ItemId, Kind, Seq, Stream};
 use tokio::sync::watch;
 
 #[cfg(test)]
@@ -37,6 +37,50 @@ pub(crate) enum Position {
     Store,
     /// It reads the tail from this index on.
     Tail(u64),
+}
+
+/// How much a subscriber has seen of the items that still grow.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Vec<(ItemId, Stream, u64)>);
+
+impl Seen {
+    /// Notes what was shown.
+    pub(crate) fn note(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Delta(delta) => {
+                let end = delta.offset + delta.text.len() as u64;
+                let same = |(item, stream, _): &&mut (ItemId, Stream, u64)| {
+                    *item == delta.item && *stream == delta.stream
+                };
+                match self.0.iter_mut().rev().find(same) {
+                    Some((.., seen)) => *seen = end,
+                    None => self.0.push((delta.item.clone(), delta.stream, end)),
+                }
+            }
+            Entry::Event(shown) => match &shown.event.kind {
+                Kind::ItemCompleted(item) => self.0.retain(|(seen, ..)| *seen != item.id),
+                Kind::TurnCompleted(_) => self.0.clear(),
+                _ => {}
+            },
+        }
+    }
+
+    /// What was not seen of a text, if anything.
+    fn rest_of(&self, whole: &Delta) -> Option<Entry> {
+        let seen =
+            self.0.iter().find(|(item, stream, _)| *item == whole.item && *stream == whole.stream);
+        let offset = seen.map_or(0, |(.., seen)| *seen);
+        let text = whole.text.get(usize::try_from(offset).ok()?..)?;
+        let rest = Delta {
+            turn: whole.turn.clone(),
+            item: whole.item.clone(),
+            parent: whole.parent.clone(),
+            stream: whole.stream,
+            offset,
+            text: text.to_owned(),
+        };
+        (!text.is_empty()).then(|| Entry::Delta(Arc::new(rest)))
+    }
 }
 
 /// What a subscriber does next.
@@ -135,26 +179,22 @@ impl Tail {
     }
 
     /// What a subscriber that stands here, with every event up to `cursor`, does next.
-    pub(crate) fn step(&self, position: Position, cursor: Seq) -> Step {
+    ///
+    /// One that is not in the tail reads the store until it has every event that was shown. Then it
+    /// enters at the end, with what it has not seen of each item that still grows in one delta.
+    pub(crate) fn step(&self, position: Position, cursor: Seq, seen: &Seen) -> Step {
         let state = self.lock();
         let index = match position {
             Position::Tail(index) if index >= state.base => index,
-            _ => match state.entrance(cursor) {
-                Some(index) => {
-                    let caught_up: Vec<Entry> = match index == state.end() {
-                        // Whoever enters in the middle of an item gets what there is of it.
-                        true => {
-                            state.growing.iter().cloned().map(Arc::new).map(Entry::Delta).collect()
-                        }
-                        false => Vec::new(),
-                    };
-                    if !caught_up.is_empty() {
-                        return Step::Show(caught_up, Position::Tail(index));
-                    }
-                    index
+            _ if cursor < state.shown => return Step::ReadStore(state.shown),
+            _ => {
+                let missed: Vec<Entry> =
+                    state.growing.iter().filter_map(|whole| seen.rest_of(whole)).collect();
+                if !missed.is_empty() {
+                    return Step::Show(missed, Position::Tail(state.end()));
                 }
-                None => return Step::ReadStore(state.shown),
-            },
+                state.end()
+            }
         };
         let from = usize::try_from(index - state.base).unwrap_or(usize::MAX);
         let entries: Vec<Entry> = state.ring.iter().skip(from).take(BATCH).cloned().collect();
@@ -176,24 +216,6 @@ impl Tail {
 impl State {
     fn end(&self) -> u64 {
         self.base + self.ring.len() as u64
-    }
-
-    /// Where a subscriber with every event up to `cursor` can go on in the ring.
-    fn entrance(&self, cursor: Seq) -> Option<u64> {
-        if cursor >= self.shown {
-            return Some(self.end());
-        }
-        let first = self.ring.iter().find_map(|entry| match entry {
-            Entry::Event(shown) => Some(shown.event.seq),
-            Entry::Delta(_) => None,
-        })?;
-        if first > cursor.next() {
-            return None;
-        }
-        let at = self.ring.iter().position(
-            |entry| matches!(entry, Entry::Event(shown) if shown.event.seq == cursor.next()),
-        )?;
-        Some(self.base + at as u64)
     }
 
     fn push(&mut self, entry: Entry) {

@@ -2,12 +2,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
 use tieline_event::{
     ConversationKey, Delta, Epoch, Event, FORMAT, Item, ItemBody, ItemStatus, Kind, Native, Seq,
     Source, Stream, Timestamp, Usage,
 };
 
-use super::{Entry, Position, Shown, Step, Tail};
+use super::{Entry, Position, Seen, Shown, Step, Tail};
 
 fn event(seq: u64, kind: Kind) -> Entry {
     let event = Event {
@@ -54,13 +55,15 @@ fn seq_of(entry: &Entry) -> Option<u64> {
 fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
     let tail = Tail::new(Seq(0), 100, 1 << 20);
     tail.publish([tick(1), delta(0, "Hel"), delta(3, "lo")]);
-    let Step::Show(entries, position) = tail.step(Position::Store, Seq(1)) else {
+    let Step::Show(entries, position) = tail.step(Position::Store, Seq(1), &Seen::default()) else {
         panic!("the text so far");
     };
     let Entry::Delta(whole) = &entries[0] else { panic!("a delta") };
     assert_eq!((whole.offset, whole.text.as_str()), (0, "Hello"));
     tail.publish([delta(5, "!")]);
-    let Step::Show(entries, _) = tail.step(position, Seq(1)) else { panic!("the rest") };
+    let Step::Show(entries, _) = tail.step(position, Seq(1), &Seen::default()) else {
+        panic!("the rest")
+    };
     let Entry::Delta(rest) = &entries[0] else { panic!("a delta") };
     assert_eq!((rest.offset, rest.text.as_str()), (5, "!"));
 }
@@ -74,7 +77,7 @@ fn a_finished_item_is_not_shown_as_growing() {
         body: ItemBody::AgentMessage { text: "Hello".into() },
     };
     tail.publish([delta(0, "Hello"), event(1, Kind::ItemCompleted(item))]);
-    assert!(matches!(tail.step(Position::Store, Seq(1)), Step::Wait(_)));
+    assert!(matches!(tail.step(Position::Store, Seq(1), &Seen::default()), Step::Wait(_)));
 }
 
 #[test]
@@ -104,7 +107,8 @@ proptest! {
         // What a real store holds: everything that was published, and what soon will be.
         let mut stored: VecDeque<u64> = VecDeque::new();
         let mut published = 0;
-        let mut readers = vec![(Position::Store, Seq(0), Vec::<u64>::new(), 0_u64)];
+        let mut readers = vec![Reader::new(0)];
+        let mut grown = 0_u64;
         for (what, n) in steps {
             match what {
                 0 => {
@@ -115,43 +119,80 @@ proptest! {
                 1 => {
                     while published < stored.len() as u64 {
                         published += 1;
-                        tail.publish([delta(0, "x"), tick(published)]);
+                        tail.publish([delta(grown, "x"), tick(published)]);
+                        grown += 1;
                     }
                 }
-                2 => tail.publish([delta(0, "y")]),
-                3 if n == 0 => tail.rest(),
-                4 => {
-                    let from = published / 2;
-                    readers.push((Position::Store, Seq(from), Vec::new(), from));
+                2 => {
+                    tail.publish([delta(grown, "yz")]);
+                    grown += 2;
                 }
+                4 => readers.push(Reader::new(published / 2)),
                 _ => {
                     let at = n % readers.len();
-                    let (position, cursor, seen, _) = &mut readers[at];
-                    match tail.step(*position, *cursor) {
-                        Step::Show(entries, next) => {
-                            *position = next;
-                            for seq in entries.iter().filter_map(seq_of) {
-                                seen.push(seq);
-                                *cursor = Seq(seq);
-                            }
-                        }
-                        Step::ReadStore(until) => {
-                            *position = Position::Store;
-                            let missing = (until.0 - cursor.0) as usize;
-                            for seq in stored.iter().skip(cursor.0 as usize).take(missing.min(3)) {
-                                seen.push(*seq);
-                                *cursor = Seq(*seq);
-                            }
-                        }
-                        Step::Wait(next) => *position = next,
-                        Step::Closed(_) => unreachable!("never closed"),
-                    }
+                    readers[at].read(&tail, &stored)?;
                 }
             }
         }
-        for (_, cursor, seen, from) in readers {
-            let expected: Vec<u64> = (from + 1..=cursor.0).collect();
-            prop_assert_eq!(seen, expected);
+        for reader in readers {
+            let expected: Vec<u64> = (reader.from + 1..=reader.cursor.0).collect();
+            prop_assert_eq!(reader.seen, expected);
         }
+    }
+}
+
+/// A subscriber, without the waiting.
+struct Reader {
+    from: u64,
+    position: Position,
+    cursor: Seq,
+    offsets: Seen,
+    seen: Vec<u64>,
+    /// Bytes of the growing text it was shown, once it was shown any.
+    text: Option<u64>,
+}
+
+impl Reader {
+    fn new(from: u64) -> Self {
+        Self {
+            from,
+            position: Position::Store,
+            cursor: Seq(from),
+            offsets: Seen::default(),
+            seen: Vec::new(),
+            text: None,
+        }
+    }
+
+    fn read(&mut self, tail: &Tail, stored: &VecDeque<u64>) -> Result<(), TestCaseError> {
+        match tail.step(self.position, self.cursor, &self.offsets) {
+            Step::Show(entries, next) => {
+                self.position = next;
+                for entry in entries {
+                    self.offsets.note(&entry);
+                    if let Entry::Delta(delta) = &entry {
+                        // Whatever was missed: the text goes on exactly where it was left.
+                        let text = self.text.unwrap_or(delta.offset);
+                        prop_assert_eq!(delta.offset, text);
+                        self.text = Some(text + delta.text.len() as u64);
+                    }
+                    if let Some(seq) = seq_of(&entry) {
+                        self.seen.push(seq);
+                        self.cursor = Seq(seq);
+                    }
+                }
+            }
+            Step::ReadStore(until) => {
+                self.position = Position::Store;
+                let missing = (until.0 - self.cursor.0) as usize;
+                for seq in stored.iter().skip(self.cursor.0 as usize).take(missing.min(3)) {
+                    self.seen.push(*seq);
+                    self.cursor = Seq(*seq);
+                }
+            }
+            Step::Wait(next) => self.position = next,
+            Step::Closed(_) => prop_assert!(false, "never closed"),
+        }
+        Ok(())
     }
 }
