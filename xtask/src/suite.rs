@@ -49,6 +49,8 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
     }
     if whole {
         step("examples in the documentation", cargo(["test", "--workspace", "--doc", "--quiet"]))?;
+        let example = ["run", "--quiet", "-p", "tieline-hub", "--example", "three_calls"];
+        step("the example of the library", cargo(example))?;
     }
     if args.real || (whole && !args.fast) {
         real(args.filter.as_deref())?;
@@ -77,7 +79,8 @@ fn real(filter: Option<&str>) -> anyhow::Result<()> {
 pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
     step("programs", cargo(["build", "--workspace", "--bins"]))?;
     let mut soak = tests(["-p", "tieline", "--test", "it"], Some("kill_9"));
-    step("soak", soak.env("TIELINE_KILLS", args.kills.to_string()))
+    soak.env("NEXTEST_PROFILE", "soak").env("TIELINE_KILLS", args.kills.to_string());
+    step("soak", soak)
 }
 
 pub(crate) fn bench() -> anyhow::Result<()> {

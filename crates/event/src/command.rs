@@ -82,8 +82,8 @@ pub enum Command {
     },
     /// Change the model from now on.
     SetModel {
-        /// The new model; none is the agent's default.
-        model: Option<String>,
+        /// The new model.
+        model: String,
     },
     /// Forget the native session: the next turn begins afresh, the history stays.
     Reset,

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_event::{Answer, ConversationKey, Mode, Origin, Prompt, RequestId, Seq, TurnId};
+use tieline_event::{
+    Answer, Command, ConversationKey, Mode, Origin, Prompt, RequestId, Seq, TurnId,
+};
 use tieline_store::Store;
 use tokio::sync::{mpsc, oneshot};
 
@@ -72,6 +74,26 @@ impl Conversation {
     /// Everything that happens after an event, from now or from long ago.
     pub fn subscribe(&self, after: Seq) -> Subscription {
         Subscription::new(self.store.clone(), self.key.clone(), Arc::clone(&self.tail), after)
+    }
+
+    /// Does what a command says; a turn that begins is named.
+    ///
+    /// # Errors
+    /// As the method for each command.
+    pub async fn command(&self, command: Command) -> Result<Option<TurnId>, Error> {
+        match command {
+            Command::StartTurn { prompt } => return self.start_turn(prompt).await.map(Some),
+            Command::Steer { prompt } => self.steer(prompt).await?,
+            Command::Interrupt => self.interrupt().await?,
+            Command::Answer { request, answer, by } => {
+                self.answer(&request, answer, by, None).await?;
+            }
+            Command::SetMode { mode } => self.set_mode(mode).await?,
+            Command::SetModel { model } => self.set_model(model).await?,
+            Command::Reset => self.reset().await?,
+            Command::Close => self.close().await?,
+        }
+        Ok(None)
     }
 
     /// Begins a turn, or queues it behind the running one. The same idempotency key twice gives

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tieline_event::{
-    Answer, EndSignal, FailureCode, FrameNo, Kind, Mode, Origin, Prompt, Seq, TurnStatus,
+    Answer, Command, EndSignal, FailureCode, FrameNo, Kind, Mode, Origin, Prompt, Seq, TurnStatus,
 };
 use tieline_hub::{Error, Limits, OnRequest, TurnContext, TurnError};
 use tieline_store::{Direction, Options};
@@ -31,7 +31,8 @@ async fn events_have_no_gap_and_deltas_are_the_text() {
     let bench = Bench::new("deltas 50 8");
     let hub = bench.hub();
     let (conversation, mut live) = bench.open(&hub).await;
-    let turn = conversation.start_turn(Prompt::text("go")).await.unwrap();
+    let command = Command::StartTurn { prompt: Prompt::text("go") };
+    let turn = conversation.command(command).await.unwrap().unwrap();
     let (events, streamed, end) = until_end(&mut live, &turn).await;
     let seqs: Vec<u64> = events.iter().map(|event| event.seq.0).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
