@@ -1,19 +1,18 @@
 //! The one owner of a conversation.
 
+mod publish;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tieline_agent::{Draft, Launch, Ledger, Output, TurnEnd};
+use tieline_agent::{Launch, Ledger, TurnEnd};
 use tieline_event::{
-    Answer, BlobRef, BlobSink, Closed, Configured, ConversationKey, EndSignal, Epoch, Event,
-    FORMAT, Failure, FailureCode, FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Prompt,
-    RequestId, Seq, Source, Timestamp, TurnId,
+    Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Failure, FailureCode, FrameNo,
+    Kind, Mode, NoticeLevel, Opened, Origin, Prompt, RequestId, Seq, Timestamp, TurnId,
 };
-use tieline_store::{
-    Batch, ConversationChange, FrameBuf, Lease, NewEvent, RequestChange, RequestState, Store,
-};
+use tieline_store::{ConversationChange, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -24,7 +23,7 @@ use crate::limits::Limits;
 use crate::live::{Ended, Happened, Live};
 use crate::pipeline::Pipeline;
 use crate::recover::{self, Closing};
-use crate::tail::{Entry, Shown, Tail};
+use crate::tail::{Entry, Tail};
 
 /// How many idempotency keys are remembered.
 const KEYS: usize = 256;
@@ -559,149 +558,6 @@ impl Actor {
         let closed = Closed { reason: "closed".to_owned() };
         self.ledger_mut().emit(Kind::ConversationClosed(closed));
         self.settle().await
-    }
-
-    /// Sends what is new to the agent, to the store and to whoever watches.
-    async fn flush(&mut self) {
-        let mut frames = self.left_frames.take();
-        if let Some(live) = &mut self.live {
-            live.write();
-            let new = live.take_frames();
-            debug_assert!(frames.is_none(), "a process starts after the last one was laid to rest");
-            self.next_frame = new.next();
-            frames = Some(new);
-        }
-        let outputs = self.ledger_mut().take_outputs();
-        if let Some(live) = &mut self.live
-            && let Some(session) = live.session.ledger_mut().take_session_change()
-        {
-            let session = session.to_owned();
-            self.change().native_session = Some(Some(session));
-        }
-        let mut batch = Batch { frames: frames.unwrap_or_default(), ..Batch::default() };
-        let mut entries = Vec::with_capacity(outputs.len());
-        let mut turn_ended = false;
-        let now = Timestamp::now();
-        for output in outputs {
-            match output {
-                Output::Delta(delta) => entries.push(Entry::Delta(Arc::new(delta))),
-                Output::Event(draft) => {
-                    turn_ended |= matches!(draft.kind, Kind::TurnCompleted(_));
-                    entries.push(self.stamp(*draft, now, &mut batch));
-                }
-            }
-        }
-        batch.conversation = self.change.take();
-        let durable = !batch.events.is_empty();
-        if durable {
-            self.pipeline.submit(batch, entries).await;
-        } else {
-            if self.pipeline.is_clear() {
-                if !entries.is_empty() {
-                    self.tail.publish(entries);
-                }
-            } else {
-                self.pipeline.queue_behind(entries);
-            }
-            if !batch.is_empty() {
-                self.pipeline.submit(batch, Vec::new()).await;
-            }
-        }
-        if turn_ended {
-            // Nobody waits for it: the frames are stored either way.
-            drop(self.store.compact(self.pipeline.lease()));
-        }
-    }
-
-    /// Gives an event its place and makes it ready for the store.
-    fn stamp(&mut self, draft: Draft, now: Timestamp, batch: &mut Batch) -> Entry {
-        struct Blobs<'a>(&'a mut Vec<(BlobRef, Vec<u8>)>);
-
-        impl BlobSink for Blobs<'_> {
-            fn put(&mut self, blob: &BlobRef, bytes: Vec<u8>) {
-                self.0.push((blob.clone(), bytes));
-            }
-        }
-
-        let Draft { turn, parent, origin, native, frames, mut kind } = draft;
-        let seq = self.next_seq;
-        self.next_seq = seq.next();
-        match &mut kind {
-            Kind::TurnStarted(_) => {
-                self.started.extend(turn.clone().map(|turn| (turn, now)));
-                let next_turn = self.ledger().n_turns() + 1;
-                self.change().next_turn = Some(next_turn);
-            }
-            Kind::TurnCompleted(end) => {
-                let began = turn.as_ref().and_then(|turn| self.started.remove(turn));
-                if let (None, Some(began)) = (end.duration_ms, began) {
-                    *end = end.clone().lasting(began, now);
-                }
-                tracing::info!(conversation = %self.key, turn = ?turn, status = ?end.status, "turn ended");
-            }
-            Kind::ConversationConfigured(it) => {
-                if let Some(version) = it.agent_version.as_deref() {
-                    self.agent_version = Some(Arc::from(version));
-                }
-                if let Some(mode) = it.mode.filter(|mode| *mode != self.mode && !self.stale) {
-                    self.mode = mode;
-                    self.change().mode = Some(mode);
-                }
-            }
-            Kind::RequestOpened(request) => batch.requests.push(RequestChange::Open {
-                request: request.clone(),
-                native: native.request.clone(),
-                seq,
-            }),
-            Kind::RequestResolved(it) => batch.requests.push(RequestChange::Resolve(it.clone())),
-            Kind::RequestExpired(it) => batch.requests.push(RequestChange::Expire(it.clone())),
-            _ => {}
-        }
-        let is_ours = matches!(
-            kind,
-            Kind::ConversationOpened(_)
-                | Kind::ConversationClosed(_)
-                | Kind::RequestResolved(_)
-                | Kind::ProcessSpawned(_)
-                | Kind::ProcessExited(_)
-        );
-        let source = match is_ours {
-            true => Source { driver: Arc::clone(&self.ourselves), version: None, frames },
-            false => Source {
-                driver: Arc::clone(&self.driver),
-                version: self.agent_version.clone(),
-                frames,
-            },
-        };
-        kind.externalize(&mut Blobs(&mut batch.blobs));
-        let kind_name = kind.name();
-        let event = Event {
-            v: FORMAT,
-            conversation: self.key.clone(),
-            seq,
-            epoch: self.epoch,
-            ts: now,
-            turn,
-            item: kind.item().cloned(),
-            parent,
-            origin,
-            native,
-            source,
-            kind,
-        };
-        let json: Arc<[u8]> = match event.to_json() {
-            Ok(json) => json.into(),
-            // Only a map with keys that are no strings fails, and an event has none.
-            Err(error) => format!("{{\"error\":{:?}}}", error.to_string()).into_bytes().into(),
-        };
-        batch.events.push(NewEvent {
-            seq,
-            ts: now,
-            kind: kind_name,
-            turn: event.turn.clone(),
-            json: Arc::clone(&json),
-        });
-        Entry::Event(Arc::new(Shown { event, json }))
     }
 
     fn change(&mut self) -> &mut ConversationChange {
