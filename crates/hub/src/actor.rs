@@ -319,7 +319,6 @@ impl Actor {
                 self.keys.pop_front();
             }
         }
-        self.turn_deadline = self.limits.turn_timeout.map(|limit| Instant::now() + limit);
         if self.title.is_none() {
             self.title = title(prompt);
             self.change().title = self.title.clone();

@@ -75,12 +75,14 @@ fn kill_9_under_load_loses_nothing_that_was_shown() {
     let key = ConversationKey::new("k").unwrap();
     let mut dice = Dice(1);
     let mut shown: BTreeMap<u64, Value> = BTreeMap::new();
+    let (mut n_shown, mut checked) = (0, 0);
     for round in 0..kills {
         let mut child = tieline.spawn(&run_jsonl(&["go"]));
         let stop_after = dice.below(600);
         let mut n_lines = 0;
         for line in lines(&mut child) {
             if let Some(seq) = line["seq"].as_u64() {
+                assert!(seq > checked, "seq {seq} was shown before");
                 let before = shown.insert(seq, line);
                 assert!(before.is_none(), "seq {seq} was shown twice");
             }
@@ -91,10 +93,15 @@ fn kill_9_under_load_loses_nothing_that_was_shown() {
         }
         child.wait().unwrap();
         if round % 20 == 19 || round + 1 == kills {
-            check_store(&tieline, &key, &shown);
+            checked = check_store(&tieline, &key, &shown, checked);
+            n_shown += shown.len();
+            shown.clear();
         }
     }
-    assert!(shown.len() > 500, "only {} events were shown", shown.len());
+    assert!(n_shown > 500, "only {n_shown} events were shown");
+    let store = Store::open(&tieline.store(), Options::default()).unwrap();
+    assert_eq!(store.integrity().unwrap(), Vec::<String>::new());
+    drop(store);
     // One more turn closes what the last kill left open.
     tieline.run(&run_jsonl(&["and again"])).succeeds();
     let mut ends: BTreeMap<String, (u32, u32)> = BTreeMap::new();
@@ -112,11 +119,16 @@ fn kill_9_under_load_loses_nothing_that_was_shown() {
     assert!(odd.is_empty(), "begun and ended: {odd:?}");
 }
 
-/// The store opens, has no gap, and holds every event that was shown as it was shown.
-fn check_store(tieline: &Tieline, key: &ConversationKey, shown: &BTreeMap<u64, Value>) {
+/// The store opens, has no gap after an event that was checked before, and holds every event that
+/// was shown as it was shown. Gives the last event.
+fn check_store(
+    tieline: &Tieline,
+    key: &ConversationKey,
+    shown: &BTreeMap<u64, Value>,
+    checked: u64,
+) -> u64 {
     let store = Store::open(&tieline.store(), Options::default()).unwrap();
-    assert_eq!(store.integrity().unwrap(), Vec::<String>::new());
-    let mut next = 1;
+    let mut next = checked + 1;
     loop {
         let page = store.events(key, Seq(next - 1), 1000).unwrap();
         if page.is_empty() {
@@ -133,6 +145,7 @@ fn check_store(tieline: &Tieline, key: &ConversationKey, shown: &BTreeMap<u64, V
     }
     let last = shown.keys().last().copied().unwrap_or(0);
     assert!(last < next, "{last} was shown and is not stored; the last one is {}", next - 1);
+    next - 1
 }
 
 /// How a conversation may end under an agent.
@@ -266,7 +279,7 @@ fn a_full_disk_is_store_trouble_and_loses_nothing_that_was_shown() {
         .filter_map(|line| Some((line["seq"].as_u64()?, line)))
         .collect();
     assert!(!shown.is_empty());
-    check_store(&tieline, &ConversationKey::new("k").unwrap(), &shown);
+    check_store(&tieline, &ConversationKey::new("k").unwrap(), &shown, 0);
     // With room again the conversation goes on.
     let tieline = tieline.with("FAKE_AGENT_SCRIPT", "say Back.");
     let outcome = tieline.run(&["run", "-c", "k", "--format", "final", "again"]).succeeds();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tieline_agent::{Draft, Output};
 use tieline_event::{BlobRef, BlobSink, Event, FORMAT, Kind, Source, Timestamp};
 use tieline_store::{Batch, NewEvent, RequestChange};
+use tokio::time::Instant;
 
 use super::Actor;
 use crate::tail::{Entry, Shown};
@@ -80,6 +81,9 @@ impl Actor {
                 self.started.extend(turn.clone().map(|turn| (turn, now)));
                 let next_turn = self.ledger().n_turns() + 1;
                 self.change().next_turn = Some(next_turn);
+                // Also for turns that the agent begins by itself.
+                let limit = self.limits.turn_timeout;
+                self.turn_deadline = limit.map(|limit| Instant::now() + limit);
             }
             Kind::TurnCompleted(end) => {
                 let began = turn.as_ref().and_then(|turn| self.started.remove(turn));
