@@ -27,7 +27,6 @@ pub struct Session {
     ledger: Ledger,
     next_frame: FrameNo,
     interrupted: bool,
-    spoke: bool,
 }
 
 impl Session {
@@ -39,7 +38,7 @@ impl Session {
         next_frame: FrameNo,
     ) -> Self {
         let framer = Framer::new(line_limit);
-        Self { framer, driver, ledger, next_frame, interrupted: false, spoke: false }
+        Self { framer, driver, ledger, next_frame, interrupted: false }
     }
 
     /// The books, to look at.
@@ -58,21 +57,6 @@ impl Session {
         self.ledger
     }
 
-    /// The number of the next frame.
-    pub fn next_frame(&self) -> FrameNo {
-        self.next_frame
-    }
-
-    /// Whether the agent wrote anything yet.
-    pub fn spoke(&self) -> bool {
-        self.spoke
-    }
-
-    /// Whether somebody asked for the turn to stop.
-    pub fn is_interrupted(&self) -> bool {
-        self.interrupted
-    }
-
     /// The process is there.
     pub fn started(&mut self) {
         self.driver.started(&mut self.ledger);
@@ -81,11 +65,10 @@ impl Session {
     /// Takes bytes of the agent's stdout. Every line is given to `keep` as received before the
     /// driver sees it.
     pub fn read(&mut self, chunk: &[u8], mut keep: impl FnMut(Direction, &[u8])) {
-        let Self { framer, driver, ledger, next_frame, spoke, .. } = self;
-        framer.feed(chunk, |line| {
-            *spoke = true;
-            see(line, driver.as_mut(), ledger, next_frame, &mut keep);
-        });
+        let Self { framer, driver, ledger, next_frame, .. } = self;
+        framer.feed(chunk, |line| see(line, driver.as_mut(), ledger, next_frame, &mut keep));
+        // An interrupt is over with the turn it was meant for.
+        self.interrupted &= self.ledger.current_turn().is_some();
     }
 
     /// Takes what is to be written to the agent; each line is given to `keep`. The flag says that
@@ -107,8 +90,6 @@ impl Session {
 
     /// Takes what is to be stored and shown.
     pub fn take_outputs(&mut self) -> Vec<Output> {
-        // An interrupt is over with the turn it was meant for.
-        self.interrupted &= self.ledger.current_turn().is_some();
         self.ledger.take_outputs()
     }
 

@@ -467,21 +467,13 @@ impl Actor {
             // It may still be writing its own transcript.
             live.say_goodbye(&self.limits).await;
         }
-        let Ended { mut session, frames } = live.end(why, &self.limits).await;
+        let Ended { session, frames } = live.end(why, &self.limits).await;
         self.next_frame = frames.next();
         self.left_frames = Some(frames);
-        self.note_session(session.ledger_mut());
         self.ledger = Some(session.into_ledger());
         self.interrupt_deadline = None;
         // The frames must be on their way before the next process numbers its own.
         self.flush().await;
-    }
-
-    fn note_session(&mut self, ledger: &mut Ledger) {
-        if let Some(session) = ledger.take_session_change() {
-            let session = session.to_owned();
-            self.change().native_session = Some(Some(session));
-        }
     }
 
     async fn on_deadline(&mut self) {

@@ -24,8 +24,8 @@ pub(crate) struct Pipeline {
     rejected: Vec<(Batch, Vec<Entry>)>,
     /// Batches that were not sent while the store is stalled; they come after everything in flight.
     held: Vec<(Batch, Vec<Entry>)>,
-    /// Since when the store gives batches back, and why.
-    stalled: Option<(Instant, String)>,
+    /// Since when the store gives batches back.
+    stalled: Option<Instant>,
     /// When to try again.
     retry_at: Option<Instant>,
 }
@@ -156,9 +156,9 @@ impl Pipeline {
                         return Err(rejected.error);
                     };
                     let now = Instant::now();
-                    let (since, _) = self.stalled.get_or_insert_with(|| {
+                    let since = self.stalled.get_or_insert_with(|| {
                         tracing::warn!(error = %rejected.error, "the store is stalled");
-                        (now, rejected.error.to_string())
+                        now
                     });
                     if now.duration_since(*since) > self.patience {
                         return Err(rejected.error);

@@ -22,10 +22,8 @@ impl Actor {
             frames = Some(new);
         }
         let outputs = self.ledger_mut().take_outputs();
-        if let Some(live) = &mut self.live
-            && let Some(session) = live.session.ledger_mut().take_session_change()
-        {
-            let session = session.to_owned();
+        let session = self.ledger_mut().take_session_change().map(str::to_owned);
+        if let Some(session) = session {
             self.change().native_session = Some(Some(session));
         }
         let mut batch = Batch { frames: frames.unwrap_or_default(), ..Batch::default() };
@@ -142,11 +140,8 @@ impl Actor {
             source,
             kind,
         };
-        let json: Arc<[u8]> = match event.to_json() {
-            Ok(json) => json.into(),
-            // Only a map with keys that are no strings fails, and an event has none.
-            Err(error) => format!("{{\"error\":{:?}}}", error.to_string()).into_bytes().into(),
-        };
+        let json: Arc<[u8]> =
+            event.to_json().expect("an event has no map whose keys are not strings").into();
         batch.events.push(NewEvent {
             seq,
             ts: now,
