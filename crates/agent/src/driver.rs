@@ -1,9 +1,11 @@
 //! What an agent and its driver are.
 
 use std::ffi::OsString;
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
-use tieline_event::{Answer, Failure, FailureCode, Mode, Origin, Prompt, RequestId};
+use tieline_event::{Answer, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId};
 
 use crate::ledger::Ledger;
 
@@ -12,24 +14,42 @@ pub trait Agent: Send + Sync {
     /// The name users give it.
     fn name(&self) -> &'static str;
 
-    /// How to start it for a conversation, and the core that speaks with it.
-    ///
-    /// # Errors
-    /// A [`Failure`] that says what the user can do: not installed, refused as root, …
-    fn launch(&self, launch: &Launch<'_>) -> Result<Plan, Failure>;
+    /// How to start it for a conversation, and the core that speaks with it. May have to ask the
+    /// program for its version. The failure says what the user can do: not installed, too old,
+    /// refused as root, …
+    fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a>;
+
+    /// Whether a session can be branched off from.
+    fn can_fork(&self) -> bool {
+        false
+    }
 }
 
+/// A plan in the making.
+pub type Launching<'a> = Pin<Box<dyn Future<Output = Result<Plan, Failure>> + Send + 'a>>;
+
 /// For which conversation an agent is started.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// Where it works.
     pub workspace: &'a Path,
     /// How much it may do.
     pub mode: Mode,
+    /// What goes before the mode, where the agent has such a policy.
+    pub policy: Option<Policy>,
     /// Which model, if not its default.
     pub model: Option<&'a str>,
     /// The native session to go on with.
-    pub resume: Option<&'a str>,
+    pub resume: Option<Resume<'a>>,
+}
+
+/// The native session to go on with.
+#[derive(Debug, Clone, Copy)]
+pub struct Resume<'a> {
+    /// The agent's id of it.
+    pub session: &'a str,
+    /// Branch off from it, and leave it as it is.
+    pub fork: bool,
 }
 
 /// A started agent in waiting: its command line and its driver.
@@ -44,6 +64,48 @@ pub struct Plan {
     pub driver: Box<dyn Driver>,
     /// The process serves one turn and ends with it.
     pub one_turn: bool,
+    /// Each prompt names the workspace first.
+    pub preamble: bool,
+    /// One process can serve several conversations.
+    pub share: Option<Share>,
+}
+
+impl Plan {
+    /// A process of its own for a whole conversation.
+    pub fn new(program: PathBuf, env: tieline_proc::Env, driver: Box<dyn Driver>) -> Self {
+        let args = Vec::new();
+        Self { program, args, env, driver, one_turn: false, preamble: false, share: None }
+    }
+}
+
+/// How a process is shared by conversations.
+pub struct Share {
+    /// At most so many at once.
+    pub seats: usize,
+    /// What tells their lines apart.
+    pub switchboard: fn() -> Box<dyn Switchboard>,
+}
+
+/// Tells the lines of a shared process apart. Like a driver it does no I/O.
+pub trait Switchboard: Send {
+    /// A conversation has something for the process: what is to be written, and what is answered
+    /// at once on its behalf. Both may be empty.
+    fn outgoing(&mut self, seat: usize, line: &[u8]) -> Outgoing;
+
+    /// The process wrote a line: for whom. None means everybody.
+    fn incoming(&mut self, line: &[u8]) -> Option<usize>;
+
+    /// A conversation is gone: what is to be written about that.
+    fn left(&mut self, seat: usize) -> Vec<u8>;
+}
+
+/// What becomes of a line on its way to a shared process.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    /// For the process.
+    pub write: Vec<u8>,
+    /// The answer, which the process does not have to give.
+    pub answer: Vec<u8>,
 }
 
 /// The sans-IO core of one agent process.
@@ -84,6 +146,22 @@ pub trait Driver: Send {
 
     /// Change the model from now on. `false` when that needs a new process.
     fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool;
+
+    /// The time the driver asked for with [`Ledger::wake_after`] is over.
+    fn wake(&mut self, ledger: &mut Ledger) {
+        let _ = ledger;
+    }
+
+    /// Whether this agent ends its turns without a word, so that silence may have to do.
+    fn ends_in_silence(&self) -> bool {
+        false
+    }
+
+    /// The process ended by itself and all it wrote was read. For agents whose turn ends with
+    /// their process; what they leave open fails by [`Driver::explain_exit`].
+    fn exited(&mut self, exit: &ExitInfo, ledger: &mut Ledger) {
+        let _ = (exit, ledger);
+    }
 
     /// What the end of the process means for a turn that was still open.
     fn explain_exit(&self, exit: &ExitInfo) -> Failure;

@@ -3,6 +3,8 @@
 //! A driver says what it saw; the ledger makes events of it and holds the invariants: deltas carry
 //! their offset, a turn ends once, and its end closes what is still open in it.
 
+use std::time::Duration;
+
 use tieline_event::{
     Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
     ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request,
@@ -71,11 +73,11 @@ pub struct TurnEnd {
 }
 
 impl TurnEnd {
-    /// A turn that failed without the agent's word.
-    pub fn failed(failure: Failure, signal: EndSignal) -> Self {
+    /// A turn that ended well, which something other than the agent's word told.
+    pub fn completed(signal: EndSignal) -> Self {
         Self {
-            status: TurnStatus::Failed,
-            error: Some(failure),
+            status: TurnStatus::Completed,
+            error: None,
             signal,
             stop_reason: None,
             text: None,
@@ -83,6 +85,11 @@ impl TurnEnd {
             duration_ms: None,
             open_tasks: 0,
         }
+    }
+
+    /// A turn that failed without the agent's word.
+    pub fn failed(failure: Failure, signal: EndSignal) -> Self {
+        Self { status: TurnStatus::Failed, error: Some(failure), ..Self::completed(signal) }
     }
 }
 
@@ -150,6 +157,7 @@ pub struct Ledger {
     outputs: Vec<Output>,
     writes: Vec<u8>,
     close_input: bool,
+    wake: Option<Duration>,
     /// A turn that fails for this reason, however the agent ends it.
     overruled: Option<(TurnId, Failure, EndSignal)>,
 }
@@ -214,6 +222,7 @@ impl Ledger {
     pub fn forget_writes(&mut self) {
         self.writes.clear();
         self.close_input = false;
+        self.wake = None;
     }
 
     /// Takes what is to be stored and shown.
@@ -244,6 +253,16 @@ impl Ledger {
     /// The agent's input ends after what is queued.
     pub fn close_input(&mut self) {
         self.close_input = true;
+    }
+
+    /// The driver wants to be woken after some time. The last wish counts.
+    pub fn wake_after(&mut self, time: Duration) {
+        self.wake = Some(time);
+    }
+
+    /// Takes the driver's wish to be woken.
+    pub fn take_wake(&mut self) -> Option<Duration> {
+        self.wake.take()
     }
 
     /// The next session is a new one.

@@ -22,6 +22,9 @@ mod ledger;
 pub mod scripted;
 mod session;
 
-pub use driver::{Agent, Driver, ExitInfo, Launch, Plan, Refused, ServeError, checked_argument};
+pub use driver::{
+    Agent, Driver, ExitInfo, Launch, Launching, Outgoing, Plan, Refused, Resume, ServeError, Share,
+    Switchboard, checked_argument,
+};
 pub use ledger::{Draft, Ledger, Meta, OpenItem, Output, TurnEnd};
 pub use session::{Direction, Session};

@@ -58,7 +58,7 @@ use tieline_event::{Failure, FailureCode, Mode};
 use tieline_proc::Env;
 
 use crate::claude::{ClaudeDriver, Lifetime};
-use crate::driver::{Agent, Launch, Plan, checked_argument};
+use crate::driver::{Agent, Launch, Launching, Plan, Resume, checked_argument};
 
 pub use serve::main;
 
@@ -84,7 +84,13 @@ impl Agent for Demo {
         "demo"
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
+    fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
+        Box::pin(async move { self.plan(&launch) })
+    }
+}
+
+impl Demo {
+    fn plan(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
         let mut args: Vec<OsString> = [FIRST_ARGUMENT, "--permission-mode", mode_name(launch.mode)]
             .map(OsString::from)
             .into();
@@ -93,7 +99,7 @@ impl Agent for Demo {
             let model = model_name(model).map_err(refused)?;
             args.extend(["--model", model].map(OsString::from));
         }
-        if let Some(session) = launch.resume {
+        if let Some(Resume { session, .. }) = launch.resume {
             let session = checked_argument("session id", session)?;
             args.extend(["--resume", session].map(OsString::from));
         }
@@ -107,15 +113,9 @@ impl Agent for Demo {
             script::parse(&text).map_err(|err| refused(format!("{shown}: {err}")))?;
             args.extend(["--script".into(), path.into_os_string()]);
         }
-        Ok(Plan {
-            program: self.program.clone(),
-            args,
-            env: self.env.clone(),
-            driver: Box::new(
-                ClaudeDriver::new(Lifetime::Conversation, launch.mode).named("the demo agent"),
-            ),
-            one_turn: false,
-        })
+        let driver = ClaudeDriver::new(Lifetime::Conversation, launch.mode).named("the demo agent");
+        let plan = Plan::new(self.program.clone(), self.env.clone(), Box::new(driver));
+        Ok(Plan { args, ..plan })
     }
 }
 

@@ -1,7 +1,7 @@
 //! One agent process seen as bytes: framer, driver and ledger together.
 
 use tieline_event::{
-    Answer, EndSignal, FrameNo, Kind, Mode, Origin, Prompt, RequestId, Resolved, TurnId,
+    Answer, Content, EndSignal, FrameNo, Kind, Mode, Origin, Prompt, RequestId, Resolved, TurnId,
     TurnStatus, Unparsed,
 };
 use tieline_wire::ndjson::{self, Framer, Line};
@@ -27,6 +27,8 @@ pub struct Session {
     ledger: Ledger,
     next_frame: FrameNo,
     interrupted: bool,
+    /// What each prompt begins with.
+    preamble: Option<String>,
 }
 
 impl Session {
@@ -38,7 +40,14 @@ impl Session {
         next_frame: FrameNo,
     ) -> Self {
         let framer = Framer::new(line_limit);
-        Self { framer, driver, ledger, next_frame, interrupted: false }
+        Self { framer, driver, ledger, next_frame, interrupted: false, preamble: None }
+    }
+
+    /// Each prompt begins with this on the wire; the record has it as the user wrote it.
+    #[must_use]
+    pub fn with_preamble(mut self, preamble: Option<String>) -> Self {
+        self.preamble = preamble;
+        self
     }
 
     /// The books, to look at.
@@ -98,7 +107,14 @@ impl Session {
         self.interrupted = false;
         let turn = self.ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
         self.ledger.user_message(prompt);
-        self.driver.start_turn(prompt, &mut self.ledger);
+        match &self.preamble {
+            None => self.driver.start_turn(prompt, &mut self.ledger),
+            Some(preamble) => {
+                let mut prompt = prompt.clone();
+                prompt.content.insert(0, Content::text(preamble.as_str()));
+                self.driver.start_turn(&prompt, &mut self.ledger);
+            }
+        }
         turn
     }
 
@@ -148,12 +164,25 @@ impl Session {
         self.driver.set_model(model, &mut self.ledger)
     }
 
+    /// The time the driver asked for is over.
+    pub fn wake(&mut self) {
+        self.driver.wake(&mut self.ledger);
+    }
+
+    /// Whether silence may have to end a turn.
+    pub fn ends_in_silence(&self) -> bool {
+        self.driver.ends_in_silence()
+    }
+
     /// The agent is gone and its output read to the end. The one path on which a turn fails
     /// without the agent's word.
     pub fn exited(&mut self, exit: &ExitInfo, mut keep: impl FnMut(Direction, &[u8])) {
         let Self { framer, driver, ledger, next_frame, .. } = self;
         framer.finish(|line| see(line, driver.as_mut(), ledger, next_frame, &mut keep));
         ledger.at_frame(None);
+        if exit.stopped.is_none() && !self.interrupted {
+            driver.exited(exit, ledger);
+        }
         let (status, failure) = match (&exit.stopped, self.interrupted) {
             (Some(failure), _) => (TurnStatus::Failed, Some(failure.clone())),
             (None, true) => (TurnStatus::Interrupted, None),

@@ -93,6 +93,7 @@ impl Agents {
             args: self.claude.args.clone(),
             env: self.claude_env(),
             lifetime: self.claude.lifetime,
+            preamble: false,
             name: "claude",
             is_root: rustix::process::geteuid().is_root(),
         })

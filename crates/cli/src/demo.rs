@@ -42,7 +42,7 @@ pub(crate) fn demo(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
             agent: Some("demo".to_owned()),
             workspace: Some(workspace.clone()),
             mode: Some(Mode::Default),
-            model: None,
+            ..OpenOptions::default()
         },
         prompt: Prompt::text(PROMPT),
         options: front::Options {

@@ -43,7 +43,13 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
                     )));
                 }
             }
-            OpenOptions { agent: None, workspace: cwd, mode: args.mode, model: args.model.clone() }
+            OpenOptions {
+                agent: None,
+                workspace: cwd,
+                mode: args.mode,
+                policy: None,
+                model: args.model.clone(),
+            }
         }
         None => {
             let cwd = match cwd {
@@ -61,6 +67,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
                 agent: Some(name.to_owned()),
                 workspace: Some(cwd),
                 mode: args.mode.or(config.mode),
+                policy: None,
                 model: args.model.clone().or_else(|| config.model.clone()),
             }
         }

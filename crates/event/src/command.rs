@@ -62,6 +62,9 @@ pub enum Command {
     Steer {
         /// The message.
         prompt: Prompt,
+        /// Make it the next turn where the agent takes no message during one.
+        #[serde(default)]
+        queue: bool,
     },
     /// Stop the running turn; the conversation goes on.
     Interrupt,

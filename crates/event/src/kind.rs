@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::ability::{Abilities, Mode};
 use crate::command::Origin;
 use crate::failure::Failure;
-use crate::id::{ItemId, RequestId, Timestamp};
+use crate::id::{ConversationKey, ItemId, RequestId, Timestamp};
 use crate::item::Item;
+use crate::policy::Policy;
 use crate::request::{Answer, Request};
 use crate::text::{BlobSink, Text};
 use crate::usage::{RateLimit, Usage};
@@ -92,12 +93,18 @@ pub struct Opened {
     pub workspace: String,
     /// How much it may do.
     pub mode: Mode,
+    /// What goes before the mode, where the agent has such a policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// Which model was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The native session that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<String>,
+    /// The conversation it branches off from; its own native session begins with the first turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked_from: Option<ConversationKey>,
 }
 
 /// What the agent is and can do.
@@ -113,6 +120,9 @@ pub struct Configured {
     /// The mode in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
+    /// What goes before the mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Policy>,
     /// Where the agent works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -30,6 +30,7 @@ mod failure;
 mod id;
 mod item;
 mod kind;
+mod policy;
 mod request;
 pub mod schema;
 mod text;
@@ -49,6 +50,7 @@ pub use kind::{
     Closed, Configured, EndSignal, Exited, Expired, Kind, Notice, NoticeLevel, Opened, Plan,
     PlanEntry, PlanStatus, Resolved, Spawned, TurnCompleted, TurnStarted, TurnStatus, Unparsed,
 };
+pub use policy::{AskWhen, Policy, Reach};
 pub use request::{
     Answer, Approval, Choice, ChoiceKind, Question, QuestionOption, Request, RequestBody, Scope,
 };

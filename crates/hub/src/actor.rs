@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tieline_agent::{Launch, Ledger, TurnEnd};
+use tieline_agent::{Launch, Ledger, Resume, TurnEnd};
 use tieline_event::{
     Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Failure, FailureCode, FrameNo,
-    Kind, Mode, NoticeLevel, Opened, Origin, Prompt, RequestId, Seq, Timestamp, TurnId,
+    Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq, Timestamp, TurnId,
 };
 use tieline_store::{ConversationChange, FrameBuf, Lease, RequestState, Store};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::conversation::{Conversation, Message, OpenOptions, Reply};
+use crate::conversation::{Conversation, Message, Notification, OpenOptions, Reply};
 use crate::error::Error;
 use crate::hub::Registry;
 use crate::limits::Limits;
@@ -50,7 +50,11 @@ pub(crate) struct Actor {
     agent: String,
     workspace: PathBuf,
     mode: Mode,
+    policy: Option<Policy>,
     model: Option<String>,
+    /// The next process branches off from the native session.
+    forks: bool,
+    forked_from: Option<ConversationKey>,
     title: Option<String>,
     /// The running agent.
     live: Option<Live>,
@@ -69,6 +73,12 @@ pub(crate) struct Actor {
     turn_deadline: Option<Instant>,
     interrupt_deadline: Option<Instant>,
     idle_deadline: Option<Instant>,
+    /// When the driver wants to be woken.
+    wake_deadline: Option<Instant>,
+    /// When silence ends the turn.
+    silence_deadline: Option<Instant>,
+    /// The agent's notify program said that this turn is over; its wire may still say so itself.
+    notified: Option<(TurnId, String, Instant)>,
 }
 
 /// Closes the tail when the actor ends in whatever way.
@@ -116,7 +126,10 @@ impl Actor {
             agent: row.agent.clone(),
             workspace: PathBuf::from(&row.workspace),
             mode: row.mode,
+            policy: row.policy,
             model: row.model.clone(),
+            forks: row.forks,
+            forked_from: row.forked_from.clone(),
             title: row.title.clone(),
             live: None,
             ledger: Some(Ledger::new(row.n_turns(), row.native_session.clone())),
@@ -130,6 +143,9 @@ impl Actor {
             turn_deadline: None,
             interrupt_deadline: None,
             idle_deadline: None,
+            wake_deadline: None,
+            silence_deadline: None,
+            notified: None,
             store: store.clone(),
             limits,
         };
@@ -143,8 +159,10 @@ impl Actor {
             agent: self.agent.clone(),
             workspace: self.workspace.display().to_string(),
             mode: self.mode,
+            policy: self.policy,
             model: self.model.clone(),
-            resumes: self.ledger().session().map(str::to_owned),
+            resumes: self.ledger().session().filter(|_| !self.forks).map(str::to_owned),
+            forked_from: self.forked_from.clone(),
         };
         let ledger = self.ledger_mut();
         for Closing { turn, parent, kind } in closing {
@@ -193,7 +211,7 @@ impl Actor {
                 Step::Message(None) => return Ok(None),
                 Step::Message(Some(Message::Close(reply))) => return Ok(Some(reply)),
                 Step::Message(Some(message)) => self.obey(message).await?,
-                Step::Agent(Happened::Moved) => {}
+                Step::Agent(Happened::Moved) => self.heard(),
                 Step::Agent(Happened::Exited) => self.lay_to_rest(None).await,
                 Step::Agent(Happened::Silenced) => self.silenced().await,
                 Step::Deadline => self.on_deadline().await,
@@ -204,9 +222,15 @@ impl Actor {
     }
 
     async fn next_step(&mut self) -> Step {
-        let deadline =
-            [self.turn_deadline, self.interrupt_deadline, self.idle_deadline].into_iter().flatten();
-        let deadline = deadline.min();
+        let deadlines = [
+            self.turn_deadline,
+            self.interrupt_deadline,
+            self.idle_deadline,
+            self.wake_deadline,
+            self.silence_deadline,
+            self.notified.as_ref().map(|(.., deadline)| *deadline),
+        ];
+        let deadline = deadlines.into_iter().flatten().min();
         let Self { pipeline, inbox, live, .. } = self;
         let may_read = !pipeline.is_stalled();
         let agent = async {
@@ -232,7 +256,8 @@ impl Actor {
     async fn obey(&mut self, message: Message) -> Result<(), tieline_store::Error> {
         match message {
             Message::StartTurn(prompt, reply) => self.start_turn(prompt, reply).await,
-            Message::Steer(prompt, reply) => answer_with(reply, self.steer(&prompt)),
+            Message::Steer { prompt, queue, reply } => self.steer(prompt, queue, reply).await,
+            Message::Notified(notification) => self.on_notification(notification),
             Message::Interrupt(reply) => answer_with(reply, self.interrupt()),
             Message::Answer { request, answer, by, policy, reply } => {
                 let result = self.answer(&request, &answer, by, policy).await;
@@ -330,12 +355,14 @@ impl Actor {
     /// Starts the agent, going on with its native session if there is one.
     async fn wake(&mut self) -> Result<(), Failure> {
         let agent = self.registry.agent(&self.agent, &self.workspace)?;
-        let plan = agent.launch(&Launch {
+        let launch = Launch {
             workspace: &self.workspace,
             mode: self.mode,
+            policy: self.policy,
             model: self.model.as_deref(),
-            resume: self.ledger().session(),
-        })?;
+            resume: self.ledger().session().map(|session| Resume { session, fork: self.forks }),
+        };
+        let plan = agent.launch(launch).await?;
         let ledger = self.ledger.take().unwrap_or_default();
         let started = Live::start(plan, ledger, &self.workspace, &self.limits, self.next_frame);
         match started.await {
@@ -350,12 +377,43 @@ impl Actor {
         }
     }
 
-    fn steer(&mut self, prompt: &Prompt) -> Result<(), Error> {
-        match &mut self.live {
+    async fn steer(&mut self, prompt: Prompt, queue: bool, reply: Reply<Option<TurnId>>) {
+        let refused = match &mut self.live {
             Some(live) if live.session.ledger().current_turn().is_some() => {
-                live.session.steer(prompt).map_err(|refused| Error::Refused(refused.0))
+                match live.session.steer(&prompt) {
+                    Ok(()) => return answer_with(reply, Ok(None)),
+                    Err(refused) => Error::Refused(refused.0),
+                }
             }
-            _ => Err(Error::NoTurn),
+            _ => Error::NoTurn,
+        };
+        if !queue {
+            return answer_with(reply, Err(refused));
+        }
+        let (turn, began) = oneshot::channel();
+        self.start_turn(prompt, turn).await;
+        // The turn may begin much later; nobody else waits for it.
+        tokio::spawn(async move {
+            let turn = began.await.unwrap_or(Err(Error::Closed));
+            answer_with(reply, turn.map(Some));
+        });
+    }
+
+    /// The agent did something, so it is not silent.
+    fn heard(&mut self) {
+        let limit = self.limits.silence;
+        let is_silent_kind = self.live.as_ref().is_some_and(|it| it.session.ends_in_silence());
+        self.silence_deadline =
+            limit.filter(|_| is_silent_kind).map(|limit| Instant::now() + limit);
+    }
+
+    /// The agent's notify program ran. What it says counts when the wire stays silent.
+    fn on_notification(&mut self, notification: Notification) {
+        let ledger = self.ledger();
+        let is_mine = ledger.session() == Some(notification.session.as_str());
+        if let Some(turn) = ledger.oldest_turn().filter(|_| is_mine).cloned() {
+            let deadline = Instant::now() + self.limits.notify_grace;
+            self.notified = Some((turn, notification.text, deadline));
         }
     }
 
@@ -416,6 +474,15 @@ impl Actor {
                 None => told.mode = Some(mode),
             }
         }
+        // A mode without a policy is the mode's own.
+        let policy =
+            if options.mode.is_some() { options.policy } else { options.policy.or(self.policy) };
+        if policy != self.policy {
+            self.policy = policy;
+            self.change().policy = Some(policy);
+            told.policy = policy;
+            self.stale |= self.live.is_some();
+        }
         if options.model.is_some() && options.model != self.model {
             self.model.clone_from(&options.model);
             self.change().model = Some(options.model.clone());
@@ -434,6 +501,7 @@ impl Actor {
             return Err(Error::Refused("a turn is running; interrupt it first".to_owned()));
         }
         self.lay_to_rest(Some("reset")).await;
+        self.forks = false;
         let ledger = self.ledger_mut();
         ledger.forget_session();
         ledger.notice(NoticeLevel::Info, "reset", "the next turn begins a new session");
@@ -471,7 +539,7 @@ impl Actor {
         self.next_frame = frames.next();
         self.left_frames = Some(frames);
         self.ledger = Some(session.into_ledger());
-        self.interrupt_deadline = None;
+        (self.interrupt_deadline, self.wake_deadline) = (None, None);
         // The frames must be on their way before the next process numbers its own.
         self.flush().await;
     }
@@ -487,6 +555,23 @@ impl Actor {
         {
             tracing::warn!(conversation = %self.key, "the agent ignores the interrupt");
             live.begin_stop(None, self.limits.stop_grace);
+        }
+        if self.wake_deadline.take_if(is_due).is_some()
+            && let Some(live) = &mut self.live
+        {
+            live.session.wake();
+        }
+        if self.silence_deadline.take_if(is_due).is_some()
+            && let Some(turn) = self.ledger().oldest_turn().cloned()
+        {
+            let end = TurnEnd::completed(EndSignal::Idle);
+            self.ledger_mut().end_turn(&turn, end);
+            self.lay_to_rest(Some("silent")).await;
+        }
+        if let Some((turn, text, _)) = self.notified.take_if(|(.., deadline)| *deadline <= now) {
+            let text = Some(text).filter(|text| !text.is_empty());
+            let end = TurnEnd { text, ..TurnEnd::completed(EndSignal::Notify) };
+            self.ledger_mut().end_turn(&turn, end);
         }
         if self.idle_deadline.take_if(is_due).is_some() {
             let ledger = self.ledger();
@@ -523,6 +608,7 @@ impl Actor {
             return;
         }
         (self.turn_deadline, self.interrupt_deadline) = (None, None);
+        (self.silence_deadline, self.notified) = (None, None);
         while self.ledger().current_turn().is_none()
             && let Some((prompt, replies)) = self.queued.pop_front()
         {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tieline_event::{
-    Answer, Command, ConversationKey, Mode, Origin, Prompt, RequestId, Seq, TurnId,
+    Answer, Command, ConversationKey, Mode, Origin, Policy, Prompt, RequestId, Seq, TurnId,
 };
 use tieline_store::Store;
 use tokio::sync::{mpsc, oneshot};
@@ -22,8 +22,19 @@ pub struct OpenOptions {
     pub workspace: Option<PathBuf>,
     /// How much it may do.
     pub mode: Option<Mode>,
+    /// What goes before the mode, for agents that have such a policy.
+    pub policy: Option<Policy>,
     /// The model.
     pub model: Option<String>,
+}
+
+/// What an agent's notify program was told.
+#[derive(Debug, Clone)]
+pub struct Notification {
+    /// The native session.
+    pub session: String,
+    /// The agent's last message, if it was told.
+    pub text: String,
 }
 
 /// An open conversation. Clones speak with the same actor.
@@ -39,7 +50,12 @@ pub struct Conversation {
 #[derive(Debug)]
 pub(crate) enum Message {
     StartTurn(Prompt, Reply<TurnId>),
-    Steer(Prompt, Reply<()>),
+    Steer {
+        prompt: Prompt,
+        queue: bool,
+        reply: Reply<Option<TurnId>>,
+    },
+    Notified(Notification),
     Interrupt(Reply<()>),
     Answer {
         request: RequestId,
@@ -83,7 +99,8 @@ impl Conversation {
     pub async fn command(&self, command: Command) -> Result<Option<TurnId>, Error> {
         match command {
             Command::StartTurn { prompt } => return self.start_turn(prompt).await.map(Some),
-            Command::Steer { prompt } => self.steer(prompt).await?,
+            Command::Steer { prompt, queue: false } => self.steer(prompt).await?,
+            Command::Steer { prompt, queue: true } => return self.steer_or_queue(prompt).await,
             Command::Interrupt => self.interrupt().await?,
             Command::Answer { request, answer, by } => {
                 self.answer(&request, answer, by, None).await?;
@@ -110,7 +127,25 @@ impl Conversation {
     /// # Errors
     /// When no turn runs or the agent takes no message now.
     pub async fn steer(&self, prompt: Prompt) -> Result<(), Error> {
-        self.ask(|reply| Message::Steer(prompt, reply)).await
+        self.ask(|reply| Message::Steer { prompt, queue: false, reply }).await.map(drop)
+    }
+
+    /// Says something while a turn runs; where the agent takes no message now, it becomes a turn
+    /// of its own afterwards, which is named once it begins.
+    ///
+    /// # Errors
+    /// When the conversation is closed or too many turns wait.
+    pub async fn steer_or_queue(&self, prompt: Prompt) -> Result<Option<TurnId>, Error> {
+        self.ask(|reply| Message::Steer { prompt, queue: true, reply }).await
+    }
+
+    /// The agent's notify program ran. Ends the turn if its wire does not do so in time; means
+    /// nothing for any other session.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub async fn notified(&self, notification: Notification) -> Result<(), Error> {
+        self.inbox.send(Message::Notified(notification)).await.map_err(|_| Error::Closed)
     }
 
     /// Stops the running turn. Its end follows as an event.

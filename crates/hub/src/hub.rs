@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tieline_agent::Agent;
 use tieline_event::{ConversationKey, Failure};
-use tieline_store::{NewConversation, Store};
+use tieline_store::{Fork, NewConversation, Store};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::actor::Actor;
-use crate::conversation::{Conversation, OpenOptions};
+use crate::conversation::{Conversation, Notification, OpenOptions};
 use crate::error::Error;
 use crate::limits::Limits;
 
@@ -85,6 +85,35 @@ impl Hub {
         self.conversation(key, OpenOptions::default()).await?.reset().await
     }
 
+    /// Makes a conversation that branches off from another one: same agent, workspace, mode and
+    /// model; its first turn begins a native session with the other's memory, which stays as it is.
+    ///
+    /// # Errors
+    /// When the other one does not exist or has no session yet, when its agent cannot fork, or when
+    /// the new key is taken.
+    pub async fn fork(&self, from: &ConversationKey, to: &ConversationKey) -> Result<(), Error> {
+        let inner = Arc::clone(&self.inner);
+        let (from, to) = (from.clone(), to.clone());
+        tokio::task::spawn_blocking(move || inner.fork(&from, &to))
+            .await
+            .map_err(|_| Error::Closed)?
+    }
+
+    /// Tells every open conversation what an agent's notify program said; the one whose session it
+    /// is takes it.
+    pub async fn notified(&self, notification: &Notification) {
+        let open: Vec<_> = {
+            let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.values().map(|(conversation, _)| conversation.clone()).collect()
+        };
+        for conversation in open {
+            // One that has just closed needs no news.
+            if conversation.notified(notification.clone()).await.is_err() {
+                tracing::debug!(conversation = %conversation.key(), "closed before the news");
+            }
+        }
+    }
+
     /// Closes every conversation: all agents end, with everything they started.
     pub async fn close_all(&self) {
         let open: Vec<_> = {
@@ -111,6 +140,31 @@ impl Hub {
 }
 
 impl Inner {
+    fn fork(&self, from: &ConversationKey, to: &ConversationKey) -> Result<(), Error> {
+        let row = self.store.conversation(from)?;
+        let row = row.ok_or_else(|| tieline_store::Error::NoConversation(from.clone()))?;
+        if self.store.conversation(to)?.is_some() {
+            return Err(Error::Refused(format!("conversation {to} exists already")));
+        }
+        let Some(session) = row.native_session else {
+            return Err(Error::Refused(format!("conversation {from} has no session to fork yet")));
+        };
+        let agent = self.registry.agent(&row.agent, Path::new(&row.workspace));
+        if !agent.map_err(Error::Agent)?.can_fork() {
+            return Err(Error::Refused(format!("the agent {} cannot fork a session", row.agent)));
+        }
+        let new = NewConversation {
+            agent: row.agent,
+            workspace: row.workspace,
+            mode: row.mode,
+            policy: row.policy,
+            model: row.model,
+            fork: Some(Fork { session, from: from.clone() }),
+        };
+        let lease = self.store.acquire(to, new)?;
+        Ok(self.store.release(lease)?)
+    }
+
     /// The actor of a conversation that is being closed.
     fn take_closing(&self, key: &ConversationKey) -> Option<JoinHandle<()>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,7 +197,9 @@ impl Inner {
                     agent: agent.clone(),
                     workspace: workspace.display().to_string(),
                     mode: options.mode.unwrap_or_default(),
+                    policy: options.policy,
                     model: options.model.clone(),
+                    fork: None,
                 }
             }
         };

@@ -23,7 +23,7 @@
 //!         agent: Some("claude".to_owned()),
 //!         workspace: Some("/home/me/project".into()),
 //!         mode: Some(Mode::Plan),
-//!         model: None,
+//!         ..OpenOptions::default()
 //!     },
 //!     on_request: OnRequest::Deny,
 //!     timeout: Some(std::time::Duration::from_secs(600)),
@@ -67,7 +67,7 @@ mod subscription;
 mod tail;
 mod turn;
 
-pub use conversation::{Conversation, OpenOptions};
+pub use conversation::{Conversation, Notification, OpenOptions};
 pub use error::Error;
 pub use hub::{Hub, Registry};
 pub use limits::Limits;

@@ -71,7 +71,9 @@ impl Live {
             Err(error) => return Err((cannot_start(&program, &error), ledger)),
         };
         let stderr = child.take_stderr();
-        let mut session = Session::new(plan.driver, ledger, limits.line, next_frame);
+        let preamble = plan.preamble.then(|| format!("Workspace: {}", workspace.display()));
+        let mut session =
+            Session::new(plan.driver, ledger, limits.line, next_frame).with_preamble(preamble);
         let spawned = Spawned { pid: child.pid, program, args };
         session.ledger_mut().emit(Kind::ProcessSpawned(spawned));
         session.started();

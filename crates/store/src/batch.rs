@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tieline_event::{BlobRef, Expired, Mode, Request, Resolved, Seq, Timestamp, TurnId};
+use tieline_event::{BlobRef, Expired, Mode, Policy, Request, Resolved, Seq, Timestamp, TurnId};
 
 use crate::frame::FrameBuf;
 
@@ -64,9 +64,12 @@ pub struct ConversationChange {
     pub workspace: Option<String>,
     /// How much it may do.
     pub mode: Option<Mode>,
+    /// What goes before the mode; `Some(None)` leaves it to the mode again.
+    pub policy: Option<Option<Policy>>,
     /// The model; `Some(None)` goes back to the agent's own choice.
     pub model: Option<Option<String>>,
-    /// The agent's session; `Some(None)` forgets it and keeps the history.
+    /// The agent's session; `Some(None)` forgets it and keeps the history. Either way nothing is
+    /// to be forked any more.
     pub native_session: Option<Option<String>>,
     /// A line for a list of conversations.
     pub title: Option<String>,

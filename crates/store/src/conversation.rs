@@ -1,7 +1,7 @@
 //! The row of a conversation.
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tieline_event::{ConversationKey, Epoch, FrameNo, Mode, Seq, Timestamp};
+use tieline_event::{ConversationKey, Epoch, FrameNo, Mode, Policy, Seq, Timestamp};
 
 use crate::error::Error;
 use crate::number::{from_sql, to_sql};
@@ -17,10 +17,16 @@ pub struct Conversation {
     pub workspace: String,
     /// How much it may do.
     pub mode: Mode,
+    /// What goes before the mode.
+    pub policy: Option<Policy>,
     /// The model asked for.
     pub model: Option<String>,
     /// The agent's own session.
     pub native_session: Option<String>,
+    /// The next process branches off from that session instead of going on with it.
+    pub forks: bool,
+    /// The conversation it branched off from.
+    pub forked_from: Option<ConversationKey>,
     /// A line for a list of conversations.
     pub title: Option<String>,
     /// When it began.
@@ -60,8 +66,21 @@ pub struct NewConversation {
     pub workspace: String,
     /// How much it may do.
     pub mode: Mode,
+    /// What goes before the mode.
+    pub policy: Option<Policy>,
     /// The model asked for.
     pub model: Option<String>,
+    /// The session it branches off from.
+    pub fork: Option<Fork>,
+}
+
+/// Where a conversation branches off.
+#[derive(Debug, Clone)]
+pub struct Fork {
+    /// The agent's session.
+    pub session: String,
+    /// Whose it is.
+    pub from: ConversationKey,
 }
 
 /// Which conversations to list, the most recently active first.
@@ -89,7 +108,7 @@ pub(crate) struct Stored {
 }
 
 const COLUMNS: &str = "id, key, agent, workspace, mode, model, native_session, title, created, \
-    updated, next_turn, next_seq, next_frame, epoch, lease_owner";
+    updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from";
 
 pub(crate) fn find(
     connection: &Connection,
@@ -126,14 +145,22 @@ fn read(row: &Row<'_>) -> Result<Stored, Error> {
     let key: String = row.get(1)?;
     let mode: String = row.get(4)?;
     let owner: Option<String> = row.get(14)?;
+    let policy: Option<String> = row.get(15)?;
+    let policy = policy.map(|json| {
+        serde_json::from_str(&json).map_err(|_| Error::Unknown { what: "policy", found: json })
+    });
+    let forked_from: Option<String> = row.get(17)?;
     let conversation = Conversation {
         key: ConversationKey::new(&key)
             .map_err(|_| Error::Unknown { what: "conversation key", found: key })?,
         agent: row.get(2)?,
         workspace: row.get(3)?,
         mode: mode.parse().map_err(|_| Error::Unknown { what: "mode", found: mode })?,
+        policy: policy.transpose()?,
         model: row.get(5)?,
         native_session: row.get(6)?,
+        forks: row.get(16)?,
+        forked_from: forked_from.and_then(|key| ConversationKey::new(&key).ok()),
         title: row.get(7)?,
         created: Timestamp::from_millis(row.get(8)?),
         updated: Timestamp::from_millis(row.get(9)?),

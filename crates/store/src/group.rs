@@ -269,8 +269,20 @@ fn write_change(
     id: i64,
     change: &ConversationChange,
 ) -> Result<(), Error> {
-    let ConversationChange { agent, workspace, mode, model, native_session, title, next_turn } =
-        change;
+    let ConversationChange {
+        agent,
+        workspace,
+        mode,
+        policy,
+        model,
+        native_session,
+        title,
+        next_turn,
+    } = change;
+    let policy_json = match policy {
+        Some(Some(policy)) => Some(to_json("policy", policy)?),
+        _ => None,
+    };
     connection
         .prepare_cached(
             "UPDATE conversations SET
@@ -279,8 +291,10 @@ fn write_change(
              mode = coalesce(?4, mode),
              model = iif(?5, ?6, model),
              native_session = iif(?7, ?8, native_session),
+             fork = iif(?7, 0, fork),
              title = coalesce(?9, title),
-             next_turn = coalesce(?10, next_turn)
+             next_turn = coalesce(?10, next_turn),
+             policy = iif(?11, ?12, policy)
              WHERE id = ?1",
         )?
         .execute((
@@ -294,6 +308,8 @@ fn write_change(
             native_session.as_ref().and_then(Option::as_ref),
             title,
             next_turn.map(to_sql),
+            policy.is_some(),
+            policy_json,
         ))?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, TransactionBehavior};
 use tieline_event::{ConversationKey, Epoch, FrameNo, Seq, Timestamp};
 
-use crate::conversation::{self, Conversation, NewConversation, Stored};
+use crate::conversation::{self, Conversation, Fork, NewConversation, Stored};
 use crate::error::Error;
 use crate::number::to_sql;
 use crate::owner;
@@ -94,13 +94,20 @@ fn create(
     key: &ConversationKey,
     new: &NewConversation,
 ) -> Result<(), Error> {
-    let NewConversation { agent, workspace, mode, model } = new;
+    let NewConversation { agent, workspace, mode, policy, model, fork } = new;
+    let policy = policy.map(|policy| serde_json::to_string(&policy)).transpose();
+    let policy = policy.map_err(Error::json("policy"))?;
+    let (session, from) = match fork {
+        Some(Fork { session, from }) => (Some(session), Some(from.as_str())),
+        None => (None, None),
+    };
     let now = Timestamp::now().as_millis();
     connection.execute(
         "INSERT INTO conversations
-         (key, agent, workspace, mode, model, created, updated, epoch, lease_owner, lease_since)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6)",
-        (key.as_str(), agent, workspace, mode.name(), model, now, owner),
+         (key, agent, workspace, mode, model, created, updated, epoch, lease_owner, lease_since,
+          policy, native_session, fork, forked_from)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6, ?8, ?9, ?9 IS NOT NULL, ?10)",
+        (key.as_str(), agent, workspace, mode.name(), model, now, owner, policy, session, from),
     )?;
     Ok(())
 }

@@ -10,6 +10,8 @@ use std::hash::Hash;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::text::Str;
+
 #[cfg(test)]
 mod tests;
 
@@ -80,7 +82,7 @@ pub enum Message<'a> {
     /// News; nobody answers it.
     Notification {
         /// What about.
-        method: &'a str,
+        method: Str<'a>,
         /// The news.
         params: Option<&'a RawValue>,
     },
@@ -89,7 +91,7 @@ pub enum Message<'a> {
         /// The peer's.
         id: Id,
         /// What it asks.
-        method: &'a str,
+        method: Str<'a>,
         /// With what.
         params: Option<&'a RawValue>,
     },
@@ -121,7 +123,7 @@ pub fn classify(line: &[u8]) -> Message<'_> {
         #[serde(default, deserialize_with = "present")]
         id: Option<Option<Id>>,
         #[serde(borrow, default)]
-        method: Option<&'a str>,
+        method: Option<Str<'a>>,
         #[serde(borrow, default)]
         params: Option<&'a RawValue>,
         #[serde(borrow, default)]

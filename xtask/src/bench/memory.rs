@@ -155,6 +155,7 @@ impl Registry for Fake {
             args: Vec::new(),
             env: self.env.clone(),
             lifetime: Lifetime::Conversation,
+            preamble: false,
             name: "claude",
             is_root: false,
         }))

@@ -7,7 +7,7 @@ use tieline_event::{Failure, FailureCode, Mode};
 use tieline_proc::Env;
 
 use super::driver::ClaudeDriver;
-use crate::driver::{Agent, Launch, Plan, checked_argument};
+use crate::driver::{Agent, Launch, Launching, Plan, Resume, checked_argument};
 
 /// Variables that are Claude Code's own, by prefix: they reach it even when they look like secrets.
 pub const OWN_VARIABLES: &[&str] = &[
@@ -43,6 +43,8 @@ pub struct Claude {
     pub env: Env,
     /// How long one process lives.
     pub lifetime: Lifetime,
+    /// Each prompt names the workspace first.
+    pub preamble: bool,
     /// The name under which it was asked for.
     pub name: &'static str,
     /// Whether we run as root, which Claude Code refuses together with a mode that never asks.
@@ -54,7 +56,24 @@ impl Agent for Claude {
         self.name
     }
 
-    fn launch(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
+    fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
+        Box::pin(async move { self.plan(&launch) })
+    }
+
+    fn can_fork(&self) -> bool {
+        true
+    }
+}
+
+impl Claude {
+    fn plan(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
+        if let Some(policy) = launch.policy {
+            return Err(Failure::new(
+                FailureCode::BadRequest,
+                format!("Claude Code has no policy {policy}"),
+            )
+            .hint("choose a --mode instead: default, plan, acceptEdits, bypassPermissions, yolo"));
+        }
         let unasked = matches!(launch.mode, Mode::BypassPermissions | Mode::Yolo);
         if unasked && self.is_root && self.env.get("IS_SANDBOX").is_none() {
             return Err(Failure::new(
@@ -91,15 +110,18 @@ impl Agent for Claude {
         if let Some(model) = launch.model {
             add(&["--model", checked_argument("model", model)?]);
         }
-        if let Some(session) = launch.resume {
+        if let Some(Resume { session, fork }) = launch.resume {
             add(&["--resume", checked_argument("session id", session)?]);
+            if fork {
+                add(&["--fork-session"]);
+            }
         }
+        let driver = Box::new(ClaudeDriver::new(self.lifetime, launch.mode));
         Ok(Plan {
-            program: self.program.clone(),
             args,
-            env: self.env.clone(),
-            driver: Box::new(ClaudeDriver::new(self.lifetime, launch.mode)),
             one_turn: self.lifetime == Lifetime::Turn,
+            preamble: self.preamble,
+            ..Plan::new(self.program.clone(), self.env.clone(), driver)
         })
     }
 }
@@ -153,5 +175,5 @@ pub(super) fn explain_exit(name: &str, exit: &crate::ExitInfo, spoke: bool) -> F
 /// The native session is gone.
 pub(super) fn session_unknown() -> Failure {
     Failure::new(FailureCode::SessionUnknown, "Claude Code does not know this session any more")
-        .hint("begin afresh with `tieline reset KEY`; the history stays")
+        .hint("begin afresh with --fresh, or with `tieline reset KEY`; the history stays")
 }

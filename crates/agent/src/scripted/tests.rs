@@ -17,7 +17,7 @@ use super::voice::Voice;
 use super::workspace::{Edit, Workspace};
 use super::{DEFAULT_MODEL, Demo};
 use crate::claude::{ClaudeDriver, Lifetime};
-use crate::driver::{Agent, Launch};
+use crate::driver::{Launch, Resume};
 use crate::ledger::{Ledger, Output};
 use crate::session::Session;
 
@@ -803,9 +803,10 @@ fn the_launch_says_everything_the_program_understands() {
         workspace: directory.path(),
         mode: Mode::Yolo,
         model: Some("default"),
-        resume: Some("abc"),
+        policy: None,
+        resume: Some(Resume { session: "abc", fork: false }),
     };
-    let plan = demo(path.clone()).launch(&launch).unwrap();
+    let plan = demo(path.clone()).plan(&launch).unwrap();
     let mut args = plan.args.into_iter();
     assert_eq!(args.next().unwrap(), super::FIRST_ARGUMENT);
     let expected = Args {
@@ -816,13 +817,13 @@ fn the_launch_says_everything_the_program_understands() {
     };
     assert_eq!(Args::read(args).unwrap(), expected);
 
-    let refused = |launch: &Launch<'_>| match demo(path.clone()).launch(launch) {
+    let refused = |launch: &Launch<'_>| match demo(path.clone()).plan(launch) {
         Err(failure) => failure.message.replace(directory.path().to_str().unwrap(), ""),
         Ok(_) => panic!("it was launched"),
     };
-    let other = Launch { model: Some("opus"), ..launch.clone() };
+    let other = Launch { model: Some("opus"), ..launch };
     expect![[r#"the demo agent has no model "opus", only "scripted""#]].assert_eq(&refused(&other));
-    refused(&Launch { resume: Some("--help"), ..launch.clone() });
+    refused(&Launch { resume: Some(Resume { session: "--help", fork: false }), ..launch });
     std::fs::write(&path, "say hi\nsing").unwrap();
     expect!["/demo.script: line 2 of the script: unknown verb `sing`"].assert_eq(&refused(&launch));
     Args::read(["--what", "x"].map(Into::into).into_iter()).unwrap_err();

@@ -6,5 +6,6 @@
     reason = "clippy knows tests by their attribute, not the helpers they call"
 )]
 
-mod replay;
+mod claude;
+mod recording;
 mod show;

@@ -23,7 +23,11 @@ impl Actor {
         }
         let outputs = self.ledger_mut().take_outputs();
         let session = self.ledger_mut().take_session_change().map(str::to_owned);
+        if let Some(wish) = self.ledger_mut().take_wake() {
+            self.wake_deadline = Some(Instant::now() + wish);
+        }
         if let Some(session) = session {
+            self.forks = false;
             self.change().native_session = Some(Some(session));
         }
         let mut batch = Batch { frames: frames.unwrap_or_default(), ..Batch::default() };

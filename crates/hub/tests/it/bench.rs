@@ -32,6 +32,7 @@ impl Registry for Fake {
             args: Vec::new(),
             env: self.env.clone(),
             lifetime: self.lifetime,
+            preamble: false,
             name: "claude",
             is_root: false,
         }))

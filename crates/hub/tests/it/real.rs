@@ -40,6 +40,7 @@ impl Registry for Real {
             args: Vec::new(),
             env: self.env.clone(),
             lifetime: self.lifetime,
+            preamble: false,
             name: "claude",
             is_root: self.is_root,
         }))
@@ -74,7 +75,7 @@ impl Scene {
             agent: Some("claude".into()),
             workspace: Some(self.claude.workspace()),
             mode: Some(mode),
-            model: None,
+            ..OpenOptions::default()
         }
     }
 

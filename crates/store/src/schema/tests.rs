@@ -7,5 +7,11 @@ use super::MIGRATIONS;
 fn released_steps_are_never_changed() {
     let hashes: Vec<_> =
         MIGRATIONS.iter().map(|step| BlobRef::of(step.as_bytes()).sha256).collect();
-    assert_eq!(hashes, ["088089eacc51c299a80cb68c02883ee09aa86b6dd4c81c0a4fb723acb4984034"]);
+    assert_eq!(
+        hashes,
+        [
+            "088089eacc51c299a80cb68c02883ee09aa86b6dd4c81c0a4fb723acb4984034",
+            "e207d3dc8e60c401f86d17f3440a4219adfb540270aad2b608232f88483dd527",
+        ]
+    );
 }

@@ -44,6 +44,7 @@ pub(crate) fn new() -> NewConversation {
         workspace: "/work".into(),
         mode: Mode::Plan,
         model: Some("small".into()),
+        ..NewConversation::default()
     }
 }
 

@@ -110,6 +110,7 @@ impl ClaudeDriver {
             agent_version: frame.claude_code_version.as_deref().map(str::to_owned),
             model: frame.model.as_deref().map(str::to_owned),
             mode: mode.map(|mode| self.same_mode(mode)),
+            policy: None,
             cwd: frame.cwd.as_deref().map(str::to_owned),
             abilities: (abilities != self.abilities).then(|| abilities.clone()),
         };

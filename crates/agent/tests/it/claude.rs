@@ -1,84 +1,18 @@
-//! Every recording in `fixtures/` goes through the driver to a snapshot beside it. A new version of
-//! an agent is a new folder, not new code.
+//! Claude Code.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
-use expect_test::expect_file;
 use serde_json::{Value, json};
 use tieline_agent::claude::{ClaudeDriver, Lifetime};
 use tieline_agent::{Direction, ExitInfo, Ledger, Output, Session};
-use tieline_event::{
-    Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope, TurnStatus,
-};
+use tieline_event::{Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope};
 
+use crate::recording::{Recording, check_snapshot, check_whole, fixtures, flag, load, recordings};
 use crate::show::show;
-
-/// A recorded run: what was written at which point, what was read, how it ended.
-struct Recording {
-    argv: Vec<String>,
-    out: Vec<u8>,
-    /// Lines the host wrote, with the number of lines that had been read by then.
-    said: Vec<(usize, Value)>,
-    exit: ExitInfo,
-}
-
-fn recordings() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude");
-    let mut found = Vec::new();
-    for version in std::fs::read_dir(root).unwrap() {
-        for file in std::fs::read_dir(version.unwrap().path()).unwrap() {
-            let path = file.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
-            if let Some(scenario) = name.strip_suffix(".meta.json") {
-                found.push(path.with_file_name(scenario));
-            }
-        }
-    }
-    found.sort();
-    assert!(found.len() > 60, "only {} recordings", found.len());
-    found
-}
-
-fn load(scenario: &Path) -> Recording {
-    let read = |suffix: &str| {
-        let mut path = scenario.as_os_str().to_owned();
-        path.push(suffix);
-        std::fs::read(path).unwrap_or_default()
-    };
-    let meta: Value = serde_json::from_slice(&read(".meta.json")).unwrap();
-    let mut n_read = 0;
-    let mut said = Vec::new();
-    for line in read(".trace.jsonl").split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let entry: Value = serde_json::from_slice(line).unwrap();
-        match entry["dir"].as_str() {
-            Some("out") => n_read += 1,
-            _ => said.push((n_read, entry["line"].clone())),
-        }
-    }
-    let argv = meta["argv"].as_array().unwrap();
-    let code = meta["exit"].as_i64().map(|code| i32::try_from(code).unwrap());
-    Recording {
-        argv: argv.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect(),
-        out: read(".out.jsonl"),
-        said,
-        exit: ExitInfo {
-            code: code.filter(|code| *code >= 0),
-            signal: code.filter(|code| *code < 0).map(|code| -code),
-            stderr: String::from_utf8_lossy(&read(".stderr.txt")).into_owned(),
-            stopped: None,
-        },
-    }
-}
 
 /// The host's ids in the recordings begin with `drv_`, ours with `tl_`.
 fn with_our_ids(out: &[u8]) -> Vec<u8> {
     String::from_utf8(out.to_vec()).unwrap().replace("\"drv_", "\"tl_").into_bytes()
-}
-
-fn flag<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
-    let at = argv.iter().position(|word| word == name)?;
-    argv.get(at + 1).map(String::as_str)
 }
 
 struct Replay {
@@ -208,53 +142,17 @@ fn replay(recording: &Recording) -> Replay {
 }
 
 #[test]
-fn every_recording_replays_to_its_snapshot() {
-    for scenario in recordings() {
-        let recording = load(&scenario);
-        let replay = replay(&recording);
-        let mut text: String =
-            replay.outputs.iter().map(|output| format!("{}\n", show(output))).collect();
-        if let Some(session) = replay.session.ledger().session() {
-            text.push_str(&format!("session {session}\n"));
-        }
-        let version = scenario.parent().unwrap().file_name().unwrap().to_str().unwrap();
-        let name = scenario.file_name().unwrap().to_str().unwrap();
-        expect_file![format!("../snapshots/claude/{version}/{name}.txt")].assert_eq(&text);
-    }
-}
-
-#[test]
-fn every_turn_of_every_recording_ends_exactly_once_and_nothing_is_unparsed() {
-    for scenario in recordings() {
-        let recording = load(&scenario);
-        let replay = replay(&recording);
-        let mut open = Vec::new();
-        for output in &replay.outputs {
-            let Output::Event(draft) = output else { continue };
-            match &draft.kind {
-                Kind::TurnStarted(_) => open.push(draft.turn.clone()),
-                Kind::TurnCompleted(end) => {
-                    let at = open.iter().position(|turn| *turn == draft.turn);
-                    open.remove(at.unwrap_or_else(|| panic!("{scenario:?}: a second end")));
-                    assert_eq!(
-                        end.error.is_some(),
-                        end.status == TurnStatus::Failed,
-                        "{scenario:?}"
-                    );
-                }
-                Kind::Unparsed(it) => panic!("{scenario:?}: {it:?}"),
-                _ => {}
-            }
-        }
-        assert!(open.is_empty(), "{scenario:?}: {open:?} never ended");
-        assert_eq!(replay.session.ledger().open_items().len(), 0);
-        assert_eq!(replay.session.ledger().open_requests().count(), 0);
+fn every_recording_replays_whole_to_its_snapshot() {
+    for scenario in recordings("claude") {
+        let replay = replay(&load(&scenario));
+        check_whole(&scenario, &replay.outputs, replay.session.ledger());
+        check_snapshot("claude", &scenario, &replay.outputs, replay.session.ledger());
     }
 }
 
 #[test]
 fn any_chunking_and_any_cut_ends_the_turn_once() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.325");
+    let root = fixtures("claude").join("2.1.325");
     let recording = load(&root.join("shell-partial"));
     for cut in (0..recording.out.len()).step_by(97) {
         let mut replay = Replay::new(&recording);
@@ -275,7 +173,7 @@ fn any_chunking_and_any_cut_ends_the_turn_once() {
 
 #[test]
 fn garbage_between_the_lines_becomes_unparsed_and_changes_nothing_else() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.325");
+    let root = fixtures("claude").join("2.1.325");
     let recording = load(&root.join("hello-partial"));
     let clean = replay(&recording);
     let mut replay = Replay::new(&recording);
