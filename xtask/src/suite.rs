@@ -49,8 +49,6 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
     }
     if whole {
         step("examples in the documentation", cargo(["test", "--workspace", "--doc", "--quiet"]))?;
-        let example = ["run", "--quiet", "-p", "tieline-hub", "--example", "three_calls"];
-        step("the example of the library", cargo(example))?;
     }
     if args.real || (whole && !args.fast) {
         real(args.filter.as_deref())?;
@@ -63,7 +61,7 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
 fn real(filter: Option<&str>) -> anyhow::Result<()> {
     agents::install_all()?;
     const TARGET: [&str; 6] = ["-p", "tieline-hub", "--features", "real-agents", "--test", "it"];
-    step("programs for the real agents", cargo(["build", "--workspace", "--bins"]))?;
+    step("programs for the real agents", cargo(["build", "--workspace", "--bins", "--examples"]))?;
     step("the suite with the real agents, built", tests(TARGET, None).arg("--no-run"))?;
     let mut isolated = command("unshare");
     // Only root may make a network namespace without a user namespace.

@@ -86,26 +86,37 @@ pub struct Share {
     pub switchboard: fn() -> Box<dyn Switchboard>,
 }
 
-/// Tells the lines of a shared process apart. Like a driver it does no I/O.
+/// Tells the lines of a shared process apart. Like a driver it does no I/O. Lines come without
+/// their terminator and go with it.
 pub trait Switchboard: Send {
-    /// A conversation has something for the process: what is to be written, and what is answered
-    /// at once on its behalf. Both may be empty.
-    fn outgoing(&mut self, seat: usize, line: &[u8]) -> Outgoing;
+    /// A conversation has a line for the process.
+    fn outgoing(&mut self, seat: usize, line: &[u8]) -> Vec<Routed>;
 
-    /// The process wrote a line: for whom. None means everybody.
-    fn incoming(&mut self, line: &[u8]) -> Option<usize>;
+    /// The process wrote a line.
+    fn incoming(&mut self, line: &[u8]) -> Vec<Routed>;
 
-    /// A conversation is gone: what is to be written about that.
-    fn left(&mut self, seat: usize) -> Vec<u8>;
+    /// A conversation is gone.
+    fn left(&mut self, seat: usize) -> Vec<Routed>;
 }
 
-/// What becomes of a line on its way to a shared process.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outgoing {
-    /// For the process.
-    pub write: Vec<u8>,
-    /// The answer, which the process does not have to give.
-    pub answer: Vec<u8>,
+/// A line and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Routed {
+    /// Where to.
+    pub to: Destination,
+    /// The line with its terminator.
+    pub line: Vec<u8>,
+}
+
+/// Where a line on a shared process goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    /// To the process.
+    Process,
+    /// To one conversation.
+    Seat(usize),
+    /// To all of them.
+    Everybody,
 }
 
 /// The sans-IO core of one agent process.

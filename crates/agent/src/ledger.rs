@@ -153,6 +153,8 @@ pub struct Ledger {
     requests: Vec<OpenRequest>,
     session: Option<String>,
     session_changed: bool,
+    /// What the native session had used by the end of its last turn.
+    session_usage: Option<Usage>,
     frame: Option<FrameNo>,
     outputs: Vec<Output>,
     writes: Vec<u8>,
@@ -269,6 +271,18 @@ impl Ledger {
     pub fn forget_session(&mut self) {
         self.session = None;
         self.session_changed = false;
+        self.session_usage = None;
+    }
+
+    /// What the native session had used by the end of its last turn, for agents that count by
+    /// session and have a process for each turn. It is not stored: after a restart nobody knows.
+    pub fn take_session_usage(&mut self) -> Option<Usage> {
+        self.session_usage.take()
+    }
+
+    /// Remembers what the native session has used so far.
+    pub fn set_session_usage(&mut self, usage: Usage) {
+        self.session_usage = Some(usage);
     }
 
     /// The agent named its session.
@@ -276,6 +290,7 @@ impl Ledger {
         if self.session.as_deref() != Some(session) {
             self.session = Some(session.to_owned());
             self.session_changed = true;
+            self.session_usage = None;
         }
     }
 

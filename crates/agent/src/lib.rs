@@ -17,14 +17,21 @@
 #![warn(missing_docs)]
 
 pub mod claude;
+pub mod codex;
+pub mod codex_app;
+pub mod codex_exec;
+pub mod codex_proto;
 mod driver;
+mod exchange;
 mod ledger;
 pub mod scripted;
 mod session;
+mod words;
 
 pub use driver::{
-    Agent, Driver, ExitInfo, Launch, Launching, Outgoing, Plan, Refused, Resume, ServeError, Share,
-    Switchboard, checked_argument,
+    Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed,
+    ServeError, Share, Switchboard, checked_argument,
 };
+pub use exchange::Exchange;
 pub use ledger::{Draft, Ledger, Meta, OpenItem, Output, TurnEnd};
 pub use session::{Direction, Session};

@@ -3,27 +3,99 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tieline_agent::claude::{Claude, OWN_VARIABLES};
+use tieline_agent::claude::{self, Claude};
+use tieline_agent::codex::{self, Codex, Versions};
+use tieline_agent::codex_app::CodexApp;
+use tieline_agent::codex_exec::CodexExec;
+use tieline_agent::codex_proto::CodexProto;
 use tieline_agent::{Agent, scripted};
 use tieline_event::{Failure, FailureCode};
 use tieline_hub::Registry;
 use tieline_proc::Env;
 
-use crate::config::AgentConfig;
+use crate::config::Config;
 use crate::error::Error;
 
-/// The agents users can name, in the order in which `auto` tries them.
-pub(crate) const NAMES: [&str; 2] = ["claude", "demo"];
+/// The agents users can name.
+pub(crate) const NAMES: [&str; 5] = ["claude", "codex", "codex-exec", "codex-proto", "demo"];
+
+/// The agents `auto` tries, in this order; the built-in one is always there.
+const AUTO: [&str; 2] = ["claude", "codex"];
+
+/// The socket on which a running tieline hears `tieline notify`.
+pub(crate) const NOTIFY_SOCKET: &str = "TIELINE_NOTIFY_SOCKET";
 
 /// The agents of this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
-    claude: AgentConfig,
+    config: Arc<Config>,
+    versions: Arc<Versions>,
+    /// Where we hear what Codex's notify program is told.
+    notify: Option<PathBuf>,
+}
+
+/// A program that speaks with us, and where it may be.
+struct Program {
+    title: &'static str,
+    file: &'static str,
+    package: &'static str,
+    /// Below the home directory, before the places every program may be in.
+    own_place: Option<&'static str>,
+    /// Whose variable and whose table may name it, the first one first.
+    named_by: &'static [&'static str],
+}
+
+impl Program {
+    fn of(agent: &str) -> Self {
+        let codex = |named_by| Self {
+            title: "Codex",
+            file: "codex",
+            package: "@openai/codex",
+            own_place: None,
+            named_by,
+        };
+        match agent {
+            "codex-exec" => codex(&["codex-exec", "codex"]),
+            "codex-proto" => codex(&["codex-proto", "codex"]),
+            "codex" => codex(&["codex"]),
+            _ => Self {
+                title: "Claude Code",
+                file: "claude",
+                package: "@anthropic-ai/claude-code",
+                own_place: Some(".claude/local/claude"),
+                named_by: &["claude"],
+            },
+        }
+    }
+
+    /// Where its installers put it.
+    fn usual_places(&self) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        if let Some(home) = home() {
+            places.extend(self.own_place.map(|place| home.join(place)));
+            places.push(home.join(".local/bin").join(self.file));
+            places.push(home.join(".npm-global/bin").join(self.file));
+        }
+        places.push(Path::new("/usr/local/bin").join(self.file));
+        places.push(Path::new("/opt/homebrew/bin").join(self.file));
+        places
+    }
 }
 
 impl Agents {
-    pub(crate) fn new(claude: AgentConfig) -> Self {
-        Self { claude }
+    /// The agents as configured.
+    pub(crate) fn new(config: &Config) -> Self {
+        Self { config: Arc::new(config.clone()), versions: Arc::default(), notify: None }
+    }
+
+    /// What is learnt about them is kept in the data directory.
+    pub(crate) fn remembered_in(self, dir: &Path) -> Self {
+        Self { versions: Arc::new(Versions::in_file(dir.join("versions.json"))), ..self }
+    }
+
+    /// Codex's notify program finds us here.
+    pub(crate) fn notified_at(self, socket: PathBuf) -> Self {
+        Self { notify: Some(socket), ..self }
     }
 
     /// The name of the agent to use, and why, when the user left the choice to us.
@@ -41,61 +113,117 @@ impl Agents {
                 ))),
             };
         }
-        match self.claude_program(workspace) {
-            Ok(path) => Ok(("claude", Some(format!("found {}", path.display())))),
-            Err(failure) => Ok(("demo", Some(format!("built in; {}", failure.message)))),
+        let mut why = "built in".to_owned();
+        for name in AUTO {
+            match self.program(name, workspace) {
+                Ok(path) => return Ok((name, Some(format!("found {}", path.display())))),
+                Err(failure) => why = format!("{why}; {}", failure.message),
+            }
         }
+        Ok(("demo", Some(why)))
     }
 
-    /// Claude Code's program: what the user named, else `claude` in `PATH`, else where its
-    /// installers put it.
-    pub(crate) fn claude_program(&self, workspace: &Path) -> Result<PathBuf, Failure> {
-        let named = std::env::var("TIELINE_CLAUDE").ok().filter(|it| !it.is_empty());
-        let hint = "install it with `npm install -g @anthropic-ai/claude-code`, or name its \
-                    program in TIELINE_CLAUDE or in the configuration";
+    /// An agent's program: what the user named, else its name in `PATH`, else where its installers
+    /// put it.
+    pub(crate) fn program(&self, agent: &str, workspace: &Path) -> Result<PathBuf, Failure> {
+        let program = Program::of(agent);
         let failure = |message: String| Failure::new(FailureCode::AgentNotFound, message);
-        if let Some(program) = named.as_ref().or(self.claude.program.as_ref()) {
-            let place = if named.is_some() { "TIELINE_CLAUDE" } else { "agents.claude.program" };
-            let found = match program.contains('/') {
-                true => tieline_proc::resolve_explicit(&expand_home(program)),
-                false => tieline_proc::resolve(program, workspace, path_variable().as_deref()),
+        if let Some((place, named)) = self.named(&program) {
+            let found = match named.contains('/') {
+                true => tieline_proc::resolve_explicit(&expand_home(&named)),
+                false => tieline_proc::resolve(&named, workspace, path_variable().as_deref()),
             };
             return found.map_err(|err| {
                 failure(format!("{place} does not name a program: {err}"))
                     .hint("give its absolute path")
             });
         }
-        let in_path = tieline_proc::resolve("claude", workspace, path_variable().as_deref());
+        let in_path = tieline_proc::resolve(program.file, workspace, path_variable().as_deref());
         let err = match in_path {
             Ok(path) => return Ok(path),
             Err(err) => err,
         };
-        usual_places()
-            .iter()
-            .find_map(|place| tieline_proc::resolve(place.to_str()?, workspace, None).ok())
-            .ok_or_else(|| failure(format!("Claude Code is not installed: {err}")).hint(hint))
+        let places = program.usual_places();
+        let mut places = places.iter().filter_map(|place| place.to_str());
+        let found = places.find_map(|place| tieline_proc::resolve(place, workspace, None).ok());
+        found.ok_or_else(|| {
+            let Program { title, package, named_by, .. } = program;
+            let variable = named_by.first().map(|table| variable(table)).unwrap_or_default();
+            failure(format!("{title} is not installed: {err}")).hint(format!(
+                "install it with `npm install -g {package}`, or name its program in {variable} or \
+                 in the configuration"
+            ))
+        })
     }
 
-    /// The environment Claude Code gets.
-    pub(crate) fn claude_env(&self) -> Env {
-        let mut env = Env::inherited(OWN_VARIABLES, &self.claude.pass);
-        // It would take itself for a part of the session tieline was started from.
-        env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT");
-        for (name, value) in &self.claude.env {
+    /// What the user named, and where.
+    fn named(&self, program: &Program) -> Option<(String, String)> {
+        program.named_by.iter().find_map(|table| {
+            let variable = variable(table);
+            let named = std::env::var(&variable).ok().filter(|it| !it.is_empty());
+            let named = named.map(|named| (variable, named));
+            named.or_else(|| {
+                let program = self.config.table(table).program?;
+                Some((format!("agents.{table}.program"), program))
+            })
+        })
+    }
+
+    /// The environment an agent gets.
+    pub(crate) fn env(&self, agent: &str) -> Env {
+        let config = self.config.agent(agent);
+        let own = match agent {
+            "claude" => claude::OWN_VARIABLES,
+            _ => codex::OWN_VARIABLES,
+        };
+        let mut env = Env::inherited(own, &config.pass.unwrap_or_default());
+        if agent == "claude" {
+            // It would take itself for a part of the session tieline was started from.
+            env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT");
+        } else if let Some(socket) = &self.notify {
+            env.set(NOTIFY_SOCKET, socket);
+        } else {
+            // The one we were started with is somebody else's.
+            env.remove(NOTIFY_SOCKET);
+        }
+        for (name, value) in config.env.unwrap_or_default() {
             env.set(name, value);
         }
         env
     }
 
+    /// What is known about versions.
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
     fn claude(&self, workspace: &Path) -> Result<Claude, Failure> {
+        let config = self.config.agent("claude");
         Ok(Claude {
-            program: self.claude_program(workspace)?,
-            args: self.claude.args.clone(),
-            env: self.claude_env(),
-            lifetime: self.claude.lifetime,
-            preamble: false,
+            program: self.program("claude", workspace)?,
+            args: config.args.unwrap_or_default(),
+            env: self.env("claude"),
+            lifetime: config.lifetime,
+            preamble: config.preamble.unwrap_or_default(),
             name: "claude",
             is_root: rustix::process::geteuid().is_root(),
+        })
+    }
+
+    fn codex(&self, agent: &str, workspace: &Path) -> Result<Codex, Failure> {
+        let config = self.config.agent(agent);
+        // Without a socket of ours nobody would hear it.
+        let notify = match config.notify.unwrap_or_default() && self.notify.is_some() {
+            true => Some(vec![ourselves()?.display().to_string(), "notify".to_owned()]),
+            false => None,
+        };
+        Ok(Codex {
+            program: self.program(agent, workspace)?,
+            args: config.args.unwrap_or_default(),
+            env: self.env(agent),
+            preamble: config.preamble.unwrap_or_default(),
+            notify,
+            versions: Arc::clone(&self.versions),
         })
     }
 }
@@ -104,6 +232,12 @@ impl Registry for Agents {
     fn agent(&self, name: &str, workspace: &Path) -> Result<Arc<dyn Agent>, Failure> {
         match name {
             "claude" => Ok(Arc::new(self.claude(workspace)?)),
+            "codex" => {
+                let seats = self.config.agent(name).shared.unwrap_or(1);
+                Ok(Arc::new(CodexApp { codex: self.codex(name, workspace)?, seats }))
+            }
+            "codex-exec" => Ok(Arc::new(CodexExec { codex: self.codex(name, workspace)? })),
+            "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
             "demo" => Ok(Arc::new(demo()?)),
             _ => Err(Failure::new(FailureCode::AgentNotFound, format!("unknown agent {name:?}"))
                 .hint(format!("the agents are {}", NAMES.join(", ")))),
@@ -111,11 +245,24 @@ impl Registry for Agents {
     }
 }
 
+/// Whether an agent speaks one of Codex's wires, and so knows its policies and its notify program.
+pub(crate) fn is_codex(name: &str) -> bool {
+    matches!(name, "codex" | "codex-exec" | "codex-proto")
+}
+
 fn demo() -> Result<scripted::Demo, Failure> {
-    let program = std::env::current_exe().map_err(|err| {
+    Ok(scripted::Demo { program: ourselves()?, env: Env::inherited(&[], &[]), script: None })
+}
+
+fn ourselves() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|err| {
         Failure::new(FailureCode::AgentCannotStart, format!("cannot find our own program: {err}"))
-    })?;
-    Ok(scripted::Demo { program, env: Env::inherited(&[], &[]), script: None })
+    })
+}
+
+/// `TIELINE_CODEX_EXEC` for `codex-exec`.
+fn variable(table: &str) -> String {
+    format!("TIELINE_{}", table.replace('-', "_").to_ascii_uppercase())
 }
 
 fn path_variable() -> Option<std::ffi::OsString> {
@@ -131,15 +278,4 @@ fn expand_home(program: &str) -> String {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         _ => program.to_owned(),
     }
-}
-
-fn usual_places() -> Vec<PathBuf> {
-    let mut places = Vec::new();
-    if let Some(home) = home() {
-        for place in [".claude/local/claude", ".local/bin/claude", ".npm-global/bin/claude"] {
-            places.push(home.join(place));
-        }
-    }
-    places.push("/usr/local/bin/claude".into());
-    places
 }

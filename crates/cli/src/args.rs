@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use tieline_event::{ConversationKey, Mode};
+use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 
 use crate::exit;
 
@@ -29,9 +29,17 @@ Examples:
 
 Configuration (TOML, see --config):
   [defaults]       agent, mode, model, on_request, format, timeout and idle_sleep in seconds
-  [agents.claude]  program, args, env = {{ NAME = \"value\" }}, pass = [\"NAME\"] of secrets to let
-                   through, lifetime = \"conversation\" or \"turn\"
-  The variable TIELINE_CLAUDE goes before agents.claude.program.
+  [agents.NAME]    for claude, codex, codex-exec and codex-proto: program, args,
+                   env = {{ NAME = \"value\" }}, pass = [\"NAME\"] of secrets to let through,
+                   preamble = true to begin each prompt with a line `Workspace: DIR`
+  [agents.claude]  besides: lifetime = \"conversation\" or \"turn\"
+  [agents.codex]   besides: notify = true to have Codex call `tieline notify` at each turn's end,
+                   shared = N conversations for each server process (1)
+  [agents.codex-exec], [agents.codex-proto]
+                   besides: notify, and silence = seconds after which a turn is over on a wire
+                   that does not tell its end (off); what they leave out is as for codex
+  The variables TIELINE_CLAUDE, TIELINE_CODEX, TIELINE_CODEX_EXEC and TIELINE_CODEX_PROTO go before
+  the program in the table of that agent.
 
 {}", exit::TABLE))]
 pub(crate) struct Cli {
@@ -69,29 +77,26 @@ pub(crate) struct Global {
     pub(crate) log: Option<String>,
 }
 
+// What says more than a line about itself does so at its arguments: a line here would replace it.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Send a prompt to an agent and show what it does.
     Run(RunArgs),
-    /// Play a conversation with the built-in agent.
     Demo(DemoArgs),
     /// List conversations.
     List(ListArgs),
     /// Show a conversation as a transcript.
     Show(ShowArgs),
-    /// Write a conversation to a file or a pipe.
     Export(ExportArgs),
     /// Forget an agent's session: the next turn begins afresh, the history stays.
     Reset(KeyArgs),
+    Fork(ForkArgs),
     /// Delete a conversation with its whole history.
     Delete(DeleteArgs),
-    /// Give disk space back.
     Gc(GcArgs),
-    /// Look for trouble: agents, login, sandbox, store.
     Doctor(DoctorArgs),
+    Notify(NotifyArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual page.
     Man(ManArgs),
 }
 
@@ -104,18 +109,44 @@ pub(crate) enum Command {
 /// control characters.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
+Agents (--agent):
+  auto         claude if it is installed, else codex if it is, else demo
+  claude       Claude Code. One process serves the conversation; it asks for approvals.
+  codex        Codex by its app server, from 0.60 on: the right one for Codex. It streams, asks for
+               approvals, takes messages during a turn, and can fork.
+  codex-exec   Codex by `codex exec --json`: one process for each turn, any version. It cannot ask,
+               so what its policy does not allow is refused. For scripts, and where there is no
+               app server.
+  codex-proto  Codex by `codex proto`, up to 0.42. For old installations only.
+  demo         The built-in script. Needs no key and no network.
+
+Modes (--mode):
+                     Codex: approval + sandbox              Claude Code
+  plan               on-request + read-only, plans only     plan
+  default            on-request + read-only                 default
+  acceptEdits        on-request + workspace-write           acceptEdits
+  bypassPermissions  never + workspace-write + network      bypassPermissions
+  yolo               never + danger-full-access             bypassPermissions
+  The aliases accept-edits, bypass and danger are known too. --ask-for-approval and --sandbox choose
+  another pair for Codex; a pair that is one of the modes is that mode, for every agent.
+
 Examples:
   tieline run \"What does this project do?\"
   tieline run --conversation review --mode plan \"Plan the release\"
   tieline run --conversation review \"Go on\"
   tieline run --agent claude --cwd ~/src/app --model opus \"Find the leak\"
+  tieline run --agent codex --full-auto \"Make the tests pass\"
+  tieline run --agent codex -a untrusted -s workspace-write \"Upgrade the parser\"
+  tieline run --conversation review --fresh \"Look at it with new eyes\"
   tieline run --format final --on-request allow --timeout 600 - < prompt.md > answer.md
   tieline run -- \"-x is a prompt too\"")]
 pub(crate) struct RunArgs {
     /// What to say. `-`, or none and something piped in, reads it from stdin.
     #[arg(value_name = "PROMPT | -", allow_hyphen_values = false)]
     pub(crate) prompt: Option<String>,
-    /// The agent: auto, claude or demo. `auto` takes the first that is installed.
+    /// The agent: auto, claude, codex, codex-exec, codex-proto or demo.
+    ///
+    /// `auto` takes the first that is installed. See below which one is for what.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// The conversation to begin or to go on with.
@@ -132,6 +163,25 @@ pub(crate) struct RunArgs {
     /// bypassPermissions: never ask. yolo: never ask, and no sandbox where the agent has one.
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
+    /// When Codex asks before it runs a command.
+    ///
+    /// untrusted: unless the command is known to be harmless. on-failure: when it failed in the
+    /// sandbox. on-request: when the model thinks it must. never: never. Without --sandbox the
+    /// sandbox is that of the mode.
+    #[arg(long, short, value_name = "WHEN", value_parser = names::<AskWhen>(AskWhen::ALL, AskWhen::name))]
+    pub(crate) ask_for_approval: Option<AskWhen>,
+    /// What the commands of Codex can reach.
+    ///
+    /// Without --ask-for-approval it asks as the mode says.
+    #[arg(long, short, value_name = "WHAT", value_parser = names::<Reach>(Reach::ALL, Reach::name))]
+    pub(crate) sandbox: Option<Reach>,
+    /// The same as --mode acceptEdits.
+    #[arg(long, conflicts_with_all = ["mode", "ask_for_approval", "sandbox", "yolo"])]
+    pub(crate) full_auto: bool,
+    /// The same as --mode yolo: never ask, no sandbox.
+    #[arg(long, visible_alias = "dangerously-bypass-approvals-and-sandbox")]
+    #[arg(conflicts_with_all = ["mode", "ask_for_approval", "sandbox"])]
+    pub(crate) yolo: bool,
     /// The model, by the agent's own name for it.
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
@@ -149,6 +199,14 @@ pub(crate) struct RunArgs {
     /// Do not wait for tasks that go on in the background after the turn.
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Forget the agent's session first: it begins afresh, the history stays.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Wait while another process has a turn in this conversation.
+    ///
+    /// Ctrl-C ends the wait. When several wait, any of them is next.
+    #[arg(long)]
+    pub(crate) queue: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -200,6 +258,56 @@ pub(crate) struct KeyArgs {
     /// The conversation.
     #[arg(value_name = "KEY")]
     pub(crate) key: ConversationKey,
+}
+
+/// Branch a conversation off from another one, which stays as it is.
+///
+/// The new one has the same agent, workspace, mode and model, and its agent remembers what was said
+/// so far. The other one must have had a turn, and its agent must be able to fork: claude and codex
+/// are, and codex-exec from Codex 0.150 on.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  tieline fork build build-2
+  tieline run --conversation build-2 \"Try it the other way\"")]
+pub(crate) struct ForkArgs {
+    /// The conversation to branch off from.
+    #[arg(value_name = "KEY")]
+    pub(crate) key: ConversationKey,
+    /// The key of the new one.
+    #[arg(value_name = "NEWKEY")]
+    pub(crate) new: ConversationKey,
+}
+
+/// Pass on what Codex tells its notify program at the end of a turn.
+///
+/// Codex calls the program of its setting `notify` with one JSON object. This command gives it to
+/// the tieline that runs the conversation, which ends the turn if Codex itself does not tell; or it
+/// writes it to a file or a FIFO, one line for each. With `notify = true` in the table of the agent
+/// tieline sets this up by itself.
+///
+/// Without an option it goes to the socket in TIELINE_NOTIFY_SOCKET, which tieline sets for the
+/// agents it starts, else to every tieline of the same store that runs. Exits with 1 when nobody
+/// took it.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("place").multiple(false))]
+#[command(after_long_help = "\
+Examples, in ~/.codex/config.toml:
+  notify = [\"tieline\", \"notify\"]
+  notify = [\"tieline\", \"notify\", \"--file\", \"/home/me/turns.jsonl\"]")]
+pub(crate) struct NotifyArgs {
+    /// What Codex says: a JSON object.
+    #[arg(value_name = "JSON")]
+    pub(crate) json: String,
+    /// Give it to the tieline that listens on this socket.
+    #[arg(long, value_name = "PATH", group = "place", value_hint = ValueHint::FilePath)]
+    pub(crate) socket: Option<PathBuf>,
+    /// Append it to this file.
+    #[arg(long, value_name = "PATH", group = "place", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Write it to this FIFO; somebody must read it within 2 seconds.
+    #[arg(long, value_name = "PATH", group = "place", value_hint = ValueHint::FilePath)]
+    pub(crate) fifo: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -318,6 +426,14 @@ pub(crate) struct ManArgs {
     /// Write every page to this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// One of several names, so that help and completions list them.
+fn names<T>(all: &'static [T], name: fn(T) -> &'static str) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + std::str::FromStr<Err = String> + 'static,
+{
+    PossibleValuesParser::new(all.iter().map(move |it| name(*it))).try_map(|text| text.parse::<T>())
 }
 
 /// A path that may be empty, as a variable that is set to nothing is.

@@ -27,28 +27,74 @@ pub(crate) struct Config {
     pub(crate) format: Option<FormatArg>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) idle_sleep: Option<Duration>,
-    pub(crate) claude: AgentConfig,
+    /// The tables of agents, by name.
+    agents: BTreeMap<String, AgentConfig>,
+}
+
+impl Config {
+    /// What is written in an agent's own table.
+    pub(crate) fn table(&self, agent: &str) -> AgentConfig {
+        self.agents.get(agent).cloned().unwrap_or_default()
+    }
+
+    /// What holds for an agent: what the other two wires of Codex leave out is as for `codex`.
+    pub(crate) fn agent(&self, name: &str) -> AgentConfig {
+        match name {
+            "codex-exec" | "codex-proto" => self.table(name).or(self.table("codex")),
+            _ => self.table(name),
+        }
+    }
 }
 
 /// How an agent's program is started.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct AgentConfig {
     pub(crate) program: Option<String>,
-    pub(crate) args: Vec<String>,
-    pub(crate) env: BTreeMap<String, String>,
-    pub(crate) pass: Vec<String>,
+    pub(crate) args: Option<Vec<String>>,
+    pub(crate) env: Option<BTreeMap<String, String>>,
+    pub(crate) pass: Option<Vec<String>>,
+    pub(crate) preamble: Option<bool>,
     pub(crate) lifetime: Lifetime,
+    pub(crate) notify: Option<bool>,
+    pub(crate) shared: Option<usize>,
+    pub(crate) silence: Option<Duration>,
 }
+
+impl AgentConfig {
+    fn or(self, other: Self) -> Self {
+        Self {
+            program: self.program.or(other.program),
+            args: self.args.or(other.args),
+            env: self.env.or(other.env),
+            pass: self.pass.or(other.pass),
+            preamble: self.preamble.or(other.preamble),
+            notify: self.notify.or(other.notify),
+            ..self
+        }
+    }
+}
+
+/// The tables of agents and the keys of each.
+const TABLES: [(&str, &[&str]); 4] = [
+    ("claude", &["program", "args", "env", "pass", "preamble", "lifetime"]),
+    ("codex", &["program", "args", "env", "pass", "preamble", "notify", "shared"]),
+    ("codex-exec", &["program", "args", "env", "pass", "preamble", "notify", "silence"]),
+    ("codex-proto", &["program", "args", "env", "pass", "preamble", "notify", "silence"]),
+];
 
 impl std::fmt::Debug for AgentConfig {
     /// Values of variables may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentConfig")
             .field("program", &self.program)
-            .field("n_args", &self.args.len())
-            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("n_args", &self.args.as_ref().map(Vec::len))
+            .field("env", &self.env.as_ref().map(|env| env.keys().collect::<Vec<_>>()))
             .field("pass", &self.pass)
+            .field("preamble", &self.preamble)
             .field("lifetime", &self.lifetime)
+            .field("notify", &self.notify)
+            .field("shared", &self.shared)
+            .field("silence", &self.silence)
             .finish()
     }
 }
@@ -146,46 +192,68 @@ impl Reader<'_> {
 
     fn agents(&self, table: &DeTable<'_>, config: &mut Config) -> Result<(), Error> {
         for (key, value) in table {
-            let path = format!("agents.{}", key.get_ref());
-            match key.get_ref().as_ref() {
-                "claude" => config.claude = self.agent(&path, self.table(&path, value)?)?,
-                name => return Err(self.unknown(key.span(), "agents", name, &["claude"])),
-            }
+            let name = key.get_ref().as_ref();
+            let path = format!("agents.{name}");
+            let Some((_, keys)) = TABLES.iter().find(|(known, _)| *known == name) else {
+                return Err(self.unknown(key.span(), "agents", name, &TABLES.map(|(it, _)| it)));
+            };
+            let agent = self.agent(&path, keys, self.table(&path, value)?)?;
+            config.agents.insert(name.to_owned(), agent);
         }
         Ok(())
     }
 
-    fn agent(&self, parent: &str, table: &DeTable<'_>) -> Result<AgentConfig, Error> {
-        const KEYS: [&str; 5] = ["program", "args", "env", "pass", "lifetime"];
+    fn agent(
+        &self,
+        parent: &str,
+        keys: &[&str],
+        table: &DeTable<'_>,
+    ) -> Result<AgentConfig, Error> {
         let mut agent = AgentConfig::default();
         for (key, value) in table {
-            let path = format!("{parent}.{}", key.get_ref());
-            match key.get_ref().as_ref() {
+            let name = key.get_ref().as_ref();
+            let path = format!("{parent}.{name}");
+            let unknown = || self.unknown(key.span(), parent, name, keys);
+            if !keys.contains(&name) {
+                return Err(unknown());
+            }
+            match name {
                 "program" => agent.program = Some(self.string(&path, value)?),
-                "args" => agent.args = self.strings(&path, value)?,
-                "pass" => agent.pass = self.strings(&path, value)?,
-                "env" => {
-                    for (name, value) in self.table(&path, value)? {
-                        let path = format!("{path}.{}", name.get_ref());
-                        let name = name.get_ref().clone().into_owned();
-                        agent.env.insert(name, self.string(&path, value)?);
-                    }
+                "args" => agent.args = Some(self.strings(&path, value)?),
+                "pass" => agent.pass = Some(self.strings(&path, value)?),
+                "env" => agent.env = Some(self.variables(&path, value)?),
+                "preamble" => agent.preamble = Some(self.boolean(&path, value)?),
+                "lifetime" => agent.lifetime = self.lifetime(&path, value)?,
+                "notify" => agent.notify = Some(self.boolean(&path, value)?),
+                "shared" => {
+                    let most = self.number(&path, value, "a whole number from 1 on")?;
+                    agent.shared = Some(usize::try_from(most).unwrap_or(usize::MAX));
                 }
-                "lifetime" => {
-                    agent.lifetime = match self.string(&path, value)?.as_str() {
-                        "conversation" => Lifetime::Conversation,
-                        "turn" => Lifetime::Turn,
-                        other => {
-                            let message =
-                                format!("{other:?} is none of \"conversation\" and \"turn\"");
-                            return Err(self.error(&value.span(), &path, &message));
-                        }
-                    }
-                }
-                name => return Err(self.unknown(key.span(), parent, name, &KEYS)),
+                "silence" => agent.silence = Some(self.seconds(&path, value)?),
+                _ => return Err(unknown()),
             }
         }
         Ok(agent)
+    }
+
+    fn variables(&self, key: &str, value: &Value<'_>) -> Result<BTreeMap<String, String>, Error> {
+        let table = self.table(key, value)?.iter();
+        let pairs = table.map(|(name, value)| {
+            let path = format!("{key}.{}", name.get_ref());
+            Ok((name.get_ref().clone().into_owned(), self.string(&path, value)?))
+        });
+        pairs.collect()
+    }
+
+    fn lifetime(&self, key: &str, value: &Value<'_>) -> Result<Lifetime, Error> {
+        match self.string(key, value)?.as_str() {
+            "conversation" => Ok(Lifetime::Conversation),
+            "turn" => Ok(Lifetime::Turn),
+            other => {
+                let message = format!("{other:?} is none of \"conversation\" and \"turn\"");
+                Err(self.error(&value.span(), key, &message))
+            }
+        }
     }
 
     fn unknown(&self, at: Range<usize>, parent: &str, name: &str, known: &[&str]) -> Error {
@@ -213,11 +281,20 @@ impl Reader<'_> {
         values.iter().map(|value| self.string(key, value)).collect()
     }
 
+    fn boolean(&self, key: &str, value: &Value<'_>) -> Result<bool, Error> {
+        value.get_ref().as_bool().ok_or_else(|| self.wrong(key, value, "true or false"))
+    }
+
     fn seconds(&self, key: &str, value: &Value<'_>) -> Result<Duration, Error> {
-        let wanted = "a whole number of seconds from 1 on";
+        let seconds = self.number(key, value, "a whole number of seconds from 1 on")?;
+        Ok(Duration::from_secs(seconds))
+    }
+
+    /// A number from 1 on; `wanted` says so.
+    fn number(&self, key: &str, value: &Value<'_>, wanted: &str) -> Result<u64, Error> {
         let number = value.get_ref().as_integer().ok_or_else(|| self.wrong(key, value, wanted))?;
         match u64::from_str_radix(&number.as_str().replace('_', ""), number.radix()) {
-            Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+            Ok(number) if number > 0 => Ok(number),
             _ => Err(self.error(&value.span(), key, &format!("must be {wanted}"))),
         }
     }

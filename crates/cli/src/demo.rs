@@ -6,11 +6,11 @@ use tieline_hub::{Limits, OpenOptions};
 
 use crate::agents::Agents;
 use crate::args::{DemoArgs, FormatArg, Global};
-use crate::config::AgentConfig;
+use crate::config::Config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::tell;
-use crate::run::{Turn, look, new_key, open_store, program_name, quoted, who_answers};
+use crate::run::{Session, Turn, look, new_key, open_store, program_name, quoted, who_answers};
 
 const PROMPT: &str = "Show me what a conversation looks like.";
 
@@ -54,9 +54,11 @@ pub(crate) fn demo(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
             after: Seq(0),
             go_on: format!("{name} run --conversation {shown} \"…\""),
         },
+        session: Session::GoesOn,
+        notify: None,
     };
     let dir = store.dir().to_owned();
-    let exit = turn.play(store, Agents::new(AgentConfig::default()), Limits::default())?;
+    let exit = turn.play(store, Agents::new(&Config::default()), Limits::default())?;
     tell(&format!(
         "\nThe transcript is kept in {}.\n  read it:    {name} show {shown}\n  export it:  {name} export {shown} --format markdown\nThe agent worked in {}.",
         dir.display(),

@@ -1,11 +1,15 @@
 //! `tieline doctor`: what is there, what is wrong, what to do about it.
 
 mod agent;
+mod codex;
 mod sandbox;
 mod store;
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use tieline_front::sanitize::one_line;
+use tieline_proc::Env;
 
 use crate::agents::Agents;
 use crate::args::{DoctorArgs, Global};
@@ -74,13 +78,17 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> 
     }
     let mut checks = Vec::new();
     let config = check_config(global, &mut checks);
-    let agents = Agents::new(config.claude);
+    let dir = store_dir(global);
+    let agents = match &dir {
+        Ok(dir) => Agents::new(&config).remembered_in(dir),
+        Err(_) => Agents::new(&config),
+    };
     let runtime = crate::run::runtime()?;
     runtime.block_on(async {
         agent::check(&agents, &mut checks).await;
         sandbox::check(&mut checks).await;
     });
-    match store_dir(global) {
+    match dir {
         Ok(dir) => store::check(&dir, &mut checks),
         Err(err) => checks.push(Check::new("store", "directory", State::Bad, err.message())),
     }
@@ -118,6 +126,18 @@ fn check_config(global: &Global, checks: &mut Vec<Check>) -> Config {
             Config::default()
         }
     }
+}
+
+/// The first of these variables that says something. Its value is not looked at.
+fn is_set<'a>(env: &Env, names: &[&'a str]) -> Option<&'a str> {
+    names.iter().copied().find(|name| env.get(name).is_some_and(|it| !it.is_empty()))
+}
+
+/// A file in an agent's own directory, if it is there. It is not read.
+fn config_file(env: &Env, variable: &str, below_home: &str, name: &str) -> Option<PathBuf> {
+    let named = env.get(variable).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let dir = named.or_else(|| env.get("HOME").map(|home| Path::new(home).join(below_home)))?;
+    Some(dir.join(name)).filter(|file| file.exists())
 }
 
 fn text(report: &Report) -> String {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use tieline_event::Failure;
+use tieline_front::notify;
 use tieline_front::sanitize::one_line;
 use tieline_hub as hub;
 use tieline_store as store;
@@ -16,11 +17,12 @@ use crate::exit::Exit;
 pub(crate) struct Error {
     exit: Exit,
     message: String,
+    is_busy: bool,
 }
 
 impl Error {
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: message.into(), is_busy: false }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -48,6 +50,11 @@ impl Error {
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
+
+    /// Another process holds the conversation.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_busy
+    }
 }
 
 /// An error and everything behind it, on one line.
@@ -71,10 +78,16 @@ impl From<store::Error> for Error {
         match err {
             E::NoConversation(_) => Self::usage(format!("{text}; `tieline list` shows them")),
             E::Export { source } => Self::output(&source),
-            E::Busy { owner, .. } => Self::new(
-                Exit::Store,
-                format!("{text}; wait for it, or end it with: kill {}", owner.pid),
-            ),
+            E::Busy { owner, .. } => Self {
+                is_busy: true,
+                ..Self::new(
+                    Exit::Store,
+                    format!(
+                        "{text}; wait for it (`tieline run --queue` does), or end it with: kill {}",
+                        owner.pid
+                    ),
+                )
+            },
             E::Corrupt { .. } => Self::new(
                 Exit::Store,
                 format!(
@@ -114,6 +127,15 @@ impl From<hub::Error> for Error {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         Self::new(Exit::of_failure(failure.code), failure.to_string())
+    }
+}
+
+impl From<notify::Error> for Error {
+    fn from(err: notify::Error) -> Self {
+        match err {
+            notify::Error::NotAnObject(_) => Self::usage(chain(&err)),
+            _ => Self::new(Exit::Failed, chain(&err)),
+        }
     }
 }
 

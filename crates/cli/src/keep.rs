@@ -22,7 +22,7 @@ pub(crate) fn reset(global: &Global, args: &KeyArgs) -> Result<Exit, Error> {
     store
         .conversation(&args.key)?
         .ok_or_else(|| tieline_store::Error::NoConversation(args.key.clone()))?;
-    let agents = Arc::new(Agents::new(config.claude));
+    let agents = Arc::new(Agents::new(&config).remembered_in(store.dir()));
     runtime()?.block_on(async {
         let hub = Hub::new(store, agents, Limits::default());
         let result = hub.start_new_session(&args.key).await;

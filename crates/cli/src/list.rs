@@ -1,7 +1,7 @@
 //! `tieline list`.
 
 use serde::Serialize;
-use tieline_event::{Mode, Timestamp};
+use tieline_event::{Mode, Policy, Timestamp};
 use tieline_front::sanitize::one_line;
 use tieline_store::{Conversation, Filter};
 
@@ -18,8 +18,12 @@ struct Row<'a> {
     agent: &'a str,
     workspace: &'a str,
     mode: Mode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<Policy>,
     model: Option<&'a str>,
     native_session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<&'a str>,
     title: Option<&'a str>,
     created: Timestamp,
     updated: Timestamp,
@@ -44,8 +48,10 @@ pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
                     agent: &row.agent,
                     workspace: &row.workspace,
                     mode: row.mode,
+                    policy: row.policy,
                     model: row.model.as_deref(),
                     native_session: row.native_session.as_deref(),
+                    forked_from: row.forked_from.as_ref().map(|key| key.as_str()),
                     title: row.title.as_deref(),
                     created: row.created,
                     updated: row.updated,

@@ -8,12 +8,16 @@ mod doctor;
 mod error;
 mod exit;
 mod export;
+mod fork;
 mod keep;
 mod list;
 mod log;
+mod notify;
 mod page;
+mod policy;
 mod print;
 mod prompt;
+mod queue;
 mod run;
 mod show;
 
@@ -48,9 +52,11 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
         Command::Show(args) => show::show(&global, &args),
         Command::Export(args) => export::export(&global, &args),
         Command::Reset(args) => keep::reset(&global, &args),
+        Command::Fork(args) => fork::fork(&global, &args),
         Command::Delete(args) => keep::delete(&global, &args),
         Command::Gc(args) => keep::gc(&global, &args),
         Command::Doctor(args) => doctor::doctor(&global, &args),
+        Command::Notify(args) => notify::notify(&global, &args),
         Command::Completions(args) => page::completions(&args, Cli::command()),
         Command::Man(args) => page::man(&args, Cli::command()),
     }

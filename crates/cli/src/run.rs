@@ -8,85 +8,162 @@ use std::time::Duration;
 
 use rustix::fs::Access;
 use tieline_event::{ConversationKey, Prompt, Seq};
+use tieline_front::notify::Socket;
 use tieline_front::run::{self as front, Format, Layout, Look, OnRequest, Tasks, Tty, Voices};
 use tieline_front::sanitize::one_line;
 use tieline_hub::{Hub, Limits, OpenOptions, Registry};
 use tieline_store::Store;
 use tokio::runtime::Runtime;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, is_codex};
 use crate::args::{FormatArg, Global, OnRequestArg, RunArgs};
 use crate::config::{self, Config};
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::exit::Exit;
+use crate::policy::{self, Standing};
 use crate::print::tell;
 use crate::prompt;
+use crate::queue::{self, Waited};
 
 /// Runs one turn.
 pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
     let config = config::load(global.config.as_deref())?;
     let prompt = prompt::read(args.prompt.as_deref())?;
     let cwd = args.cwd.as_deref().map(workspace).transpose()?;
-    let agents = Agents::new(config.claude.clone());
     let store = open_store(global)?;
     let key = args.conversation.clone().map_or_else(|| new_key("run"), Ok)?;
-    let existing = store.conversation(&key)?;
-    let open = match &existing {
-        Some(row) => {
-            if let Some(name) = args.agent.as_deref().filter(|name| *name != "auto") {
-                let (name, _) = agents.choose(name, Path::new(&row.workspace))?;
-                if name != row.agent {
-                    return Err(Error::usage(format!(
-                        "conversation {key} belongs to the agent {}, not {name}; choose another \
-                         key with --conversation, or leave --agent out",
-                        row.agent
-                    )));
-                }
-            }
-            OpenOptions {
-                agent: None,
-                workspace: cwd,
-                mode: args.mode,
-                policy: None,
-                model: args.model.clone(),
+    let job = Job { config, args, prompt, cwd, store, key };
+    loop {
+        if job.args.queue && queue::wait(&job.store, &job.key)? == Waited::Interrupted {
+            return Ok(Exit::Interrupted);
+        }
+        match job.play() {
+            // Somebody else was next.
+            Err(err) if job.args.queue && err.is_busy() => {}
+            result => return result,
+        }
+    }
+}
+
+/// What a run is to do.
+struct Job {
+    config: Config,
+    args: RunArgs,
+    prompt: String,
+    cwd: Option<PathBuf>,
+    store: Store,
+    key: ConversationKey,
+}
+
+impl Job {
+    fn play(&self) -> Result<Exit, Error> {
+        let Self { config, args, prompt, store, key, .. } = self;
+        let agents = Agents::new(config).remembered_in(store.dir());
+        let existing = store.conversation(key)?;
+        let (agent, open) = match &existing {
+            Some(row) => (row.agent.clone(), self.go_on(&agents, row)?),
+            None => self.begin(&agents)?,
+        };
+        let format = args.format.or(config.format).unwrap_or(FormatArg::Text);
+        let after = existing.map_or(Seq(0), |row| Seq(row.n_events()));
+        let (on_request, policy) = who_answers(args.on_request.or(config.on_request), format)?;
+        let options = front::Options {
+            format: format.into(),
+            look: look(),
+            on_request,
+            policy,
+            tasks: if args.no_wait { Tasks::End } else { Tasks::Await },
+            after,
+            go_on: format!("{} run --conversation {} \"…\"", program_name(), quoted(key.as_str())),
+        };
+        let timeout = args.timeout.map(Duration::from_secs).or(config.timeout);
+        let notify = self.notify_socket(&agent);
+        let agents = match &notify {
+            Some(socket) => agents.notified_at(socket.path().to_owned()),
+            None => agents,
+        };
+        let turn = Turn {
+            key: key.clone(),
+            open,
+            prompt: Prompt::text(prompt.clone()),
+            options,
+            session: if args.fresh { Session::Fresh } else { Session::GoesOn },
+            notify,
+        };
+        turn.play(store.clone(), agents, limits(config, &agent, timeout))
+    }
+
+    /// How to go on with a conversation.
+    fn go_on(
+        &self,
+        agents: &Agents,
+        row: &tieline_store::Conversation,
+    ) -> Result<OpenOptions, Error> {
+        if let Some(name) = self.args.agent.as_deref().filter(|name| *name != "auto") {
+            let (name, _) = agents.choose(name, Path::new(&row.workspace))?;
+            if name != row.agent {
+                return Err(Error::usage(format!(
+                    "conversation {} belongs to the agent {}, not {name}; choose another key with \
+                     --conversation, or leave --agent out",
+                    self.key, row.agent
+                )));
             }
         }
-        None => {
-            let cwd = match cwd {
-                Some(cwd) => cwd,
-                None => workspace(Path::new("."))?,
-            };
-            let name = args.agent.as_deref().or(config.agent.as_deref()).unwrap_or("auto");
-            let (name, why) = agents.choose(name, &cwd)?;
-            // An agent that is not there is told before anything is written.
-            agents.agent(name, &cwd)?;
-            if let Some(why) = why {
-                tell(&format!("tieline: agent {name} ({})", one_line(&why)));
+        let standing = Standing { mode: row.mode, policy: row.policy };
+        let change = policy::decide(&self.args, standing, &row.agent)?;
+        Ok(OpenOptions {
+            agent: None,
+            workspace: self.cwd.clone(),
+            mode: change.mode,
+            policy: change.policy,
+            model: self.args.model.clone(),
+        })
+    }
+
+    /// The agent of a new conversation, and how to begin.
+    fn begin(&self, agents: &Agents) -> Result<(String, OpenOptions), Error> {
+        let Self { config, args, .. } = self;
+        let cwd = match &self.cwd {
+            Some(cwd) => cwd.clone(),
+            None => workspace(Path::new("."))?,
+        };
+        let name = args.agent.as_deref().or(config.agent.as_deref()).unwrap_or("auto");
+        let (name, why) = agents.choose(name, &cwd)?;
+        let standing = Standing { mode: config.mode.unwrap_or_default(), policy: None };
+        let change = policy::decide(args, standing, name)?;
+        // An agent that is not there is told before anything is written.
+        agents.agent(name, &cwd)?;
+        if let Some(why) = why {
+            tell(&format!("tieline: agent {name} ({})", one_line(&why)));
+        }
+        let open = OpenOptions {
+            agent: Some(name.to_owned()),
+            workspace: Some(cwd),
+            mode: change.mode.or(config.mode),
+            policy: change.policy,
+            model: args.model.clone().or_else(|| config.model.clone()),
+        };
+        Ok((name.to_owned(), open))
+    }
+
+    /// The socket on which Codex's notify program finds us. A run goes on without one.
+    fn notify_socket(&self, agent: &str) -> Option<Socket> {
+        if !is_codex(agent) {
+            return None;
+        }
+        match Socket::bind(self.store.dir()) {
+            Ok(socket) => Some(socket),
+            Err(err) if self.config.agent(agent).notify == Some(true) => {
+                let why = one_line(&chain(&err));
+                tell(&format!("tieline: notify is off for this run: {why}"));
+                None
             }
-            OpenOptions {
-                agent: Some(name.to_owned()),
-                workspace: Some(cwd),
-                mode: args.mode.or(config.mode),
-                policy: None,
-                model: args.model.clone().or_else(|| config.model.clone()),
+            Err(error) => {
+                tracing::debug!(%error, "notify is off");
+                None
             }
         }
-    };
-    let format = args.format.or(config.format).unwrap_or(FormatArg::Text);
-    let after = existing.map_or(Seq(0), |row| Seq(row.n_events()));
-    let (on_request, policy) = who_answers(args.on_request.or(config.on_request), format)?;
-    let options = front::Options {
-        format: format.into(),
-        look: look(),
-        on_request,
-        policy,
-        tasks: if args.no_wait { Tasks::End } else { Tasks::Await },
-        after,
-        go_on: format!("{} run --conversation {} \"…\"", program_name(), quoted(key.as_str())),
-    };
-    let timeout = args.timeout.map(Duration::from_secs).or(config.timeout);
-    let turn = Turn { key, open, prompt: Prompt::text(prompt), options };
-    turn.play(store, agents, limits(&config, timeout))
+    }
 }
 
 /// A turn with everything it needs.
@@ -95,6 +172,17 @@ pub(crate) struct Turn {
     pub(crate) open: OpenOptions,
     pub(crate) prompt: Prompt,
     pub(crate) options: front::Options,
+    pub(crate) session: Session,
+    pub(crate) notify: Option<Socket>,
+}
+
+/// What becomes of the agent's own session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Session {
+    /// It goes on, if there is one.
+    GoesOn,
+    /// It is forgotten, and a new one begins.
+    Fresh,
 }
 
 impl Turn {
@@ -102,7 +190,12 @@ impl Turn {
         let runtime = runtime()?;
         let hub = Hub::new(store, Arc::new(agents), limits);
         let result = runtime.block_on(async {
+            // Dropped, it takes its socket away.
+            let _listening = self.notify.map(|socket| socket.listen(hub.clone())).transpose()?;
             let conversation = hub.conversation(&self.key, self.open).await?;
+            if self.session == Session::Fresh {
+                conversation.reset().await?;
+            }
             let ending = front::run(&hub, &conversation, self.prompt, self.options).await;
             if ending.is_err() {
                 hub.close_all().await;
@@ -136,9 +229,10 @@ pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
     Ok(Store::open(&store_dir(global)?, tieline_store::Options::default())?)
 }
 
-pub(crate) fn limits(config: &Config, turn_timeout: Option<Duration>) -> Limits {
+fn limits(config: &Config, agent: &str, turn_timeout: Option<Duration>) -> Limits {
     let limits = Limits::default();
-    Limits { turn_timeout, idle: config.idle_sleep.unwrap_or(limits.idle), ..limits }
+    let idle = config.idle_sleep.unwrap_or(limits.idle);
+    Limits { turn_timeout, idle, silence: config.agent(agent).silence, ..limits }
 }
 
 /// How text looks where it goes.

@@ -184,6 +184,14 @@ pub enum ChangeKind {
     Delete,
 }
 
+impl FileChange {
+    /// Moves every large text to the sink.
+    pub(crate) fn externalize(&mut self, sink: &mut dyn BlobSink) {
+        let texts = [&mut self.old_text, &mut self.new_text, &mut self.diff];
+        texts.into_iter().flatten().for_each(|text| text.externalize(sink));
+    }
+}
+
 impl ItemStatus {
     /// Whether the item is over.
     pub fn is_final(self) -> bool {
@@ -223,10 +231,7 @@ impl Item {
             | ItemBody::Review { text }
             | ItemBody::Command { output: text, .. } => text.externalize(sink),
             ItemBody::FileChange { changes } => {
-                for change in changes {
-                    let texts = [&mut change.old_text, &mut change.new_text, &mut change.diff];
-                    texts.into_iter().flatten().for_each(|text| text.externalize(sink));
-                }
+                changes.iter_mut().for_each(|change| change.externalize(sink));
             }
             ItemBody::ToolCall { input, output, .. } => {
                 if let Some(input) = input {

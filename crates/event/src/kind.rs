@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::id::{ConversationKey, ItemId, RequestId, Timestamp};
 use crate::item::Item;
 use crate::policy::Policy;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, RequestBody};
 use crate::text::{BlobSink, Text};
 use crate::usage::{RateLimit, Usage};
 
@@ -361,6 +361,9 @@ impl Kind {
                 item.externalize(sink);
             }
             Self::TurnCompleted(end) => end.text.externalize(sink),
+            Self::RequestOpened(Request { body: RequestBody::Approval(approval), .. }) => {
+                approval.changes.iter_mut().for_each(|change| change.externalize(sink));
+            }
             _ => {}
         }
     }

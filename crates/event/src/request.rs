@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::Mode;
 use crate::id::{ItemId, RequestId};
+use crate::item::FileChange;
 use crate::text::Json;
 
 /// An approval or a question that waits for an answer.
@@ -58,7 +59,11 @@ pub struct Approval {
     /// The path concerned, for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The tool's input as the agent wrote it; an answer may carry a changed one.
+    /// What would happen to files, where the agent says so beforehand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+    /// The tool's input as the agent wrote it; an answer may carry a changed one. Without it the
+    /// agent takes a yes or a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
     /// Rules the agent itself offers to add, in its own form.

@@ -64,6 +64,7 @@ fn requests_and_answers_survive_the_round_trip() {
             tool: "Bash".into(),
             command: Some("touch x".into()),
             path: None,
+            changes: Vec::new(),
             input: Some(Json::from_text(r#"{"command":"touch x"}"#.into()).unwrap()),
             suggestions: vec![Json::from_text(r#"{"type":"setMode"}"#.into()).unwrap()],
         }),

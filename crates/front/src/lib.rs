@@ -15,6 +15,7 @@
 
 mod json;
 pub mod markdown;
+pub mod notify;
 pub mod run;
 pub mod sanitize;
 mod summary;

@@ -12,7 +12,7 @@ use tieline_event::{
     Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Failure, FailureCode, FrameNo,
     Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq, Timestamp, TurnId,
 };
-use tieline_store::{ConversationChange, FrameBuf, Lease, RequestState, Store};
+use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -23,6 +23,7 @@ use crate::limits::Limits;
 use crate::live::{Ended, Happened, Live};
 use crate::pipeline::Pipeline;
 use crate::recover::{self, Closing};
+use crate::shared::Servers;
 use crate::tail::{Entry, Tail};
 
 /// How many idempotency keys are remembered.
@@ -34,6 +35,7 @@ const TITLE: usize = 80;
 /// The one owner of a conversation: its process, its driver, its way to the store.
 pub(crate) struct Actor {
     registry: Arc<dyn Registry>,
+    servers: Arc<Servers>,
     limits: Limits,
     store: Store,
     inbox: mpsc::Receiver<Message>,
@@ -68,6 +70,9 @@ pub(crate) struct Actor {
     change: Option<ConversationChange>,
     /// Frames of a process that has ended, for the next batch.
     left_frames: Option<FrameBuf>,
+    /// Raw bytes since the log was capped last, and the cap that is under way.
+    raw_bytes: u64,
+    capping: Option<oneshot::Receiver<Result<Capped, tieline_store::Error>>>,
     /// The running process does not fit the configuration any more.
     stale: bool,
     turn_deadline: Option<Instant>,
@@ -94,6 +99,7 @@ enum Step {
     Show(Result<Vec<Entry>, tieline_store::Error>),
     Message(Option<Message>),
     Agent(Happened),
+    Capped(Option<Capped>),
     Deadline,
 }
 
@@ -102,6 +108,7 @@ impl Actor {
     pub(crate) fn new(
         store: Store,
         registry: Arc<dyn Registry>,
+        servers: Arc<Servers>,
         limits: Limits,
         lease: Lease,
         options: &OpenOptions,
@@ -114,6 +121,7 @@ impl Actor {
         let closing = recover::closing_events(&store, &key, last)?;
         let mut actor = Self {
             registry,
+            servers,
             inbox,
             tail: Arc::clone(&tail),
             key: key.clone(),
@@ -139,6 +147,8 @@ impl Actor {
             started: HashMap::new(),
             change: None,
             left_frames: None,
+            raw_bytes: 0,
+            capping: None,
             stale: false,
             turn_deadline: None,
             interrupt_deadline: None,
@@ -214,6 +224,7 @@ impl Actor {
                 Step::Agent(Happened::Moved) => self.heard(),
                 Step::Agent(Happened::Exited) => self.lay_to_rest(None).await,
                 Step::Agent(Happened::Silenced) => self.silenced().await,
+                Step::Capped(dropped) => self.tell_capped(dropped),
                 Step::Deadline => self.on_deadline().await,
             }
             self.flush().await;
@@ -231,7 +242,7 @@ impl Actor {
             self.notified.as_ref().map(|(.., deadline)| *deadline),
         ];
         let deadline = deadlines.into_iter().flatten().min();
-        let Self { pipeline, inbox, live, .. } = self;
+        let Self { pipeline, inbox, live, capping, .. } = self;
         let may_read = !pipeline.is_stalled();
         let agent = async {
             match live {
@@ -245,10 +256,17 @@ impl Actor {
                 None => std::future::pending().await,
             }
         };
+        let capped = async {
+            match capping {
+                Some(capping) => capping.await.ok().and_then(Result::ok),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             entries = pipeline.advance() => Step::Show(entries),
             message = inbox.recv() => Step::Message(message),
             happened = agent => Step::Agent(happened),
+            dropped = capped => Step::Capped(dropped),
             () = time => Step::Deadline,
         }
     }
@@ -364,7 +382,8 @@ impl Actor {
         };
         let plan = agent.launch(launch).await?;
         let ledger = self.ledger.take().unwrap_or_default();
-        let started = Live::start(plan, ledger, &self.workspace, &self.limits, self.next_frame);
+        let Self { workspace, limits, servers, next_frame, .. } = &*self;
+        let started = Live::start(plan, ledger, workspace, limits, servers, *next_frame);
         match started.await {
             Ok(live) => {
                 self.live = Some(live);
@@ -397,6 +416,18 @@ impl Actor {
             let turn = began.await.unwrap_or(Err(Error::Closed));
             answer_with(reply, turn.map(Some));
         });
+    }
+
+    /// The raw log was capped; what went is told. A failure was logged by the store.
+    fn tell_capped(&mut self, dropped: Option<Capped>) {
+        self.capping = None;
+        let Some(Capped { n_frames: 1.., bytes }) = dropped else { return };
+        let n_frames = dropped.map_or(0, |it| it.n_frames);
+        let text = format!(
+            "the raw log is full: its {n_frames} oldest lines were dropped ({bytes} bytes on disk); \
+             the transcript is whole"
+        );
+        self.ledger_mut().notice(NoticeLevel::Info, "raw_log_capped", text);
     }
 
     /// The agent did something, so it is not silent.

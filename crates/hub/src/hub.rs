@@ -14,6 +14,7 @@ use crate::actor::Actor;
 use crate::conversation::{Conversation, Notification, OpenOptions};
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::shared::Servers;
 
 /// Knows the agents by name.
 pub trait Registry: Send + Sync {
@@ -34,13 +35,15 @@ struct Inner {
     store: Store,
     registry: Arc<dyn Registry>,
     limits: Limits,
+    servers: Arc<Servers>,
     open: Mutex<HashMap<ConversationKey, (Conversation, JoinHandle<()>)>>,
 }
 
 impl Hub {
     /// A hub on a store.
     pub fn new(store: Store, registry: Arc<dyn Registry>, limits: Limits) -> Self {
-        Self { inner: Arc::new(Inner { store, registry, limits, open: Mutex::default() }) }
+        let (servers, open) = (Arc::default(), Mutex::default());
+        Self { inner: Arc::new(Inner { store, registry, limits, servers, open }) }
     }
 
     /// The store.
@@ -207,6 +210,7 @@ impl Inner {
         let (conversation, actor) = Actor::new(
             self.store.clone(),
             Arc::clone(&self.registry),
+            Arc::clone(&self.servers),
             self.limits.clone(),
             lease,
             options,

@@ -43,8 +43,8 @@
 //! # }
 //! ```
 //!
-//! A hub stands on a store and a [`Registry`] that knows the agents by name; the example
-//! `three_calls` makes both and runs with the built-in agent.
+//! A hub stands on a store and a [`Registry`] that knows the agents by name ([`Installed`] finds
+//! them in `PATH`); the example `three_calls` talks with two of them.
 //!
 //! # Invariants
 //!
@@ -59,10 +59,13 @@ mod actor;
 mod conversation;
 mod error;
 mod hub;
+mod installed;
 mod limits;
 mod live;
 mod pipeline;
+mod port;
 mod recover;
+mod shared;
 mod subscription;
 mod tail;
 mod turn;
@@ -70,6 +73,7 @@ mod turn;
 pub use conversation::{Conversation, Notification, OpenOptions};
 pub use error::Error;
 pub use hub::{Hub, Registry};
+pub use installed::Installed;
 pub use limits::Limits;
 pub use subscription::Subscription;
 pub use tail::{Entry, Shown};

@@ -26,6 +26,9 @@ pub struct Limits {
     pub drain: Duration,
     /// How long a turn waits for a store that is full, before it fails.
     pub store_patience: Duration,
+    /// How many bytes of raw lines are kept for a conversation, as they lie on disk; the oldest go
+    /// first. Events are never dropped.
+    pub raw_bytes: Option<u64>,
     /// Commands that may wait for a conversation; senders wait beyond that.
     pub inbox: usize,
     /// Turns that may wait for the running one; more are refused.
@@ -49,6 +52,7 @@ impl Default for Limits {
             stop_grace: Duration::from_millis(500),
             drain: tieline_proc::DRAIN,
             store_patience: Duration::from_secs(10),
+            raw_bytes: Some(256 << 20),
             inbox: 64,
             queued_turns: 16,
             tail_entries: 32 * 1024,

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use tieline_agent::{Direction, ExitInfo, Plan, Session};
 use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp};
-use tieline_proc::{Child, Spec, StderrChunk};
+use tieline_proc::{Spec, StderrChunk};
 use tieline_store::FrameBuf;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::limits::Limits;
+use crate::port::{Next, Port};
+use crate::shared::Servers;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -24,7 +26,7 @@ const STDERR_SHOWN: usize = 4096;
 /// A running agent.
 pub(crate) struct Live {
     pub(crate) session: Session,
-    child: Child,
+    port: Port,
     stderr: Option<mpsc::Receiver<StderrChunk>>,
     frames: FrameBuf,
     buffer: Box<[u8]>,
@@ -56,6 +58,7 @@ impl Live {
         ledger: tieline_agent::Ledger,
         workspace: &std::path::Path,
         limits: &Limits,
+        servers: &Servers,
         next_frame: FrameNo,
     ) -> Result<Self, (Failure, tieline_agent::Ledger)> {
         let program = plan.program.display().to_string();
@@ -66,20 +69,24 @@ impl Live {
             cwd: workspace.to_owned(),
             env: plan.env,
         };
-        let mut child = match tieline_proc::spawn(spec).await {
-            Ok(child) => child,
+        let started = match &plan.share {
+            None => tieline_proc::spawn(spec).await.map(Port::Own),
+            Some(share) => servers.seat(spec, share, limits).await.map(Port::Shared),
+        };
+        let mut port = match started {
+            Ok(port) => port,
             Err(error) => return Err((cannot_start(&program, &error), ledger)),
         };
-        let stderr = child.take_stderr();
+        let stderr = port.take_stderr();
         let preamble = plan.preamble.then(|| format!("Workspace: {}", workspace.display()));
         let mut session =
             Session::new(plan.driver, ledger, limits.line, next_frame).with_preamble(preamble);
-        let spawned = Spawned { pid: child.pid, program, args };
+        let spawned = Spawned { pid: port.pid(), program, args };
         session.ledger_mut().emit(Kind::ProcessSpawned(spawned));
         session.started();
         Ok(Self {
             session,
-            child,
+            port,
             stderr,
             frames: FrameBuf::new(next_frame),
             buffer: vec![0; CHUNK].into_boxed_slice(),
@@ -94,19 +101,8 @@ impl Live {
 
     /// Waits until the process does something. Can be cancelled.
     pub(crate) async fn happened(&mut self, may_read: bool) -> Happened {
-        let Self { session, child, stderr, frames, buffer, unwritten, eof, .. } = self;
-        let read = async {
-            if *eof || !may_read {
-                std::future::pending::<()>().await;
-            }
-            child.read_stdout(buffer).await
-        };
-        let write = async {
-            match &child.stdin {
-                Some(stdin) if !unwritten.is_empty() => stdin.writable().await,
-                _ => std::future::pending().await,
-            }
-        };
+        let Self { session, port, stderr, frames, buffer, unwritten, eof, .. } = self;
+        let next = port.next(buffer, may_read && !*eof, !unwritten.is_empty());
         let piece = async {
             match stderr {
                 Some(stderr) if may_read => stderr.recv().await,
@@ -115,24 +111,23 @@ impl Live {
         };
         tokio::select! {
             biased;
-            // First, so that a descendant which floods the pipe cannot hide the end of the agent.
-            _ = child.exited() => Happened::Exited,
-            read = read => match read {
-                Ok(0) | Err(_) => {
+            next = next => match next {
+                Next::Exited => Happened::Exited,
+                Next::Read(Ok(0) | Err(_)) => {
                     *eof = true;
                     Happened::Silenced
                 }
-                Ok(n) => {
+                Next::Read(Ok(n)) => {
                     let now = Timestamp::now();
                     let chunk = buffer.get(..n).unwrap_or_default();
                     session.read(chunk, |direction, bytes| keep(frames, direction, now, bytes));
                     Happened::Moved
                 }
+                Next::Writable => {
+                    self.write();
+                    Happened::Moved
+                }
             },
-            _ = write => {
-                self.write();
-                Happened::Moved
-            }
             piece = piece => {
                 match piece {
                     Some(piece) => keep_stderr(session, frames, &piece),
@@ -152,20 +147,18 @@ impl Live {
         self.unwritten.extend(bytes);
         self.close_input |= close;
         while !self.unwritten.is_empty() {
-            let Some(stdin) = &self.child.stdin else { break };
-            match stdin.try_write(&self.unwritten) {
+            match self.port.try_write(&self.unwritten) {
                 Ok(n) => drop(self.unwritten.drain(..n)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) => {
                     // The agent is going; its exit tells the rest.
-                    tracing::debug!(pid = self.child.pid, %error, "the agent takes no input");
+                    tracing::debug!(pid = self.port.pid(), %error, "the agent takes no input");
                     self.unwritten.clear();
-                    self.child.stdin = None;
                 }
             }
         }
         if self.close_input {
-            self.child.stdin = None;
+            self.port.close_input();
         }
     }
 
@@ -179,18 +172,18 @@ impl Live {
     pub(crate) fn begin_stop(&mut self, why: Option<Failure>, grace: Duration) {
         self.ending = true;
         self.stopping = self.stopping.take().or(why);
-        self.child.begin_stop(grace);
+        self.port.begin_stop(grace);
     }
 
     /// Sends `SIGINT`.
     pub(crate) fn signal_interrupt(&self) {
         const SIGINT: i32 = 2;
-        self.child.signal(SIGINT);
+        self.port.signal(SIGINT);
     }
 
     /// Closes the agent's input and gives it some time to go by itself.
     pub(crate) async fn say_goodbye(&mut self, limits: &Limits) {
-        self.child.stdin = None;
+        self.port.close_input();
         let deadline = Instant::now() + limits.exit_grace;
         let exited = async {
             loop {
@@ -198,45 +191,45 @@ impl Live {
                     Happened::Exited => break,
                     Happened::Moved => {}
                     Happened::Silenced => {
-                        self.child.exited().await;
+                        self.port.exited().await;
                         break;
                     }
                 }
             }
         };
         if tokio::time::timeout_at(deadline, exited).await.is_err() {
-            tracing::debug!(pid = self.child.pid, "the agent does not go by itself");
+            tracing::debug!(pid = self.port.pid(), "the agent does not go by itself");
         }
     }
 
     /// Ends the process and everything it started, reads its output to the end, and closes the
     /// session's books.
-    pub(crate) async fn end(mut self, why: Option<&str>, limits: &Limits) -> Ended {
-        let Self { session, child, frames, .. } = &mut self;
-        let exited = timeout(Duration::ZERO, child.exited()).await.is_ok();
+    pub(crate) async fn end(self, why: Option<&str>, limits: &Limits) -> Ended {
+        let Self { mut session, mut port, mut frames, mut stderr, stopping: stopped, .. } = self;
+        let patience = limits.stop_grace + Duration::from_secs(1);
+        let exited = timeout(Duration::ZERO, port.exited()).await.is_ok();
         if !exited {
-            child.begin_stop(limits.stop_grace);
-            if timeout(limits.stop_grace + Duration::from_secs(1), child.exited()).await.is_err() {
-                child.begin_kill();
+            port.begin_stop(limits.stop_grace);
+            if timeout(patience, port.exited()).await.is_err() {
+                port.begin_kill();
             }
         }
+        let pid = port.pid();
         let now = Timestamp::now();
         let mut room = DRAINED;
         let sink = |bytes: &[u8]| {
             // More than a pipe holds comes from descendants that write on without end.
             let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
             room -= taken.len();
-            session.read(taken, |way, bytes| keep(frames, way, now, bytes));
+            session.read(taken, |way, bytes| keep(&mut frames, way, now, bytes));
         };
-        let drained = child.drain(sink, limits.drain).await;
-        let pid = self.child.pid;
-        let closed = self.child.close(Duration::ZERO).await;
-        while let Some(piece) = self.stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
-            keep_stderr(&mut self.session, &mut self.frames, &piece);
+        let patience = patience + limits.exit_grace + limits.drain;
+        let (drained, closed) = port.close(sink, limits.drain, patience).await;
+        while let Some(piece) = stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
+            keep_stderr(&mut session, &mut frames, &piece);
         }
         let stderr = tail_of(&closed.stderr.to_text());
         let exit = closed.exit.unwrap_or(tieline_proc::Exit { code: None, signal: Some(9) });
-        let stopped = self.stopping;
         let exited = Exited {
             pid,
             code: exit.code,
@@ -249,12 +242,11 @@ impl Live {
             left: closed.left,
             stderr: (!stderr.is_empty()).then(|| stderr.clone()),
         };
-        self.session.ledger_mut().emit(Kind::ProcessExited(exited));
+        session.ledger_mut().emit(Kind::ProcessExited(exited));
         let info = ExitInfo { code: exit.code, signal: exit.signal, stderr, stopped };
-        let (session, frames) = (&mut self.session, &mut self.frames);
         let now = Timestamp::now();
-        session.exited(&info, |direction, bytes| keep(frames, direction, now, bytes));
-        Ended { session: self.session, frames: self.frames }
+        session.exited(&info, |direction, bytes| keep(&mut frames, direction, now, bytes));
+        Ended { session, frames }
     }
 }
 

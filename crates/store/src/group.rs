@@ -10,6 +10,7 @@ use crate::frame::FrameBuf;
 use crate::lease::Claim;
 use crate::number::{from_sql, to_sql};
 use crate::packer::Packer;
+use crate::remove::delete_segments;
 use crate::segment::Tail;
 
 /// What became of one batch. A refused one has written nothing.
@@ -81,6 +82,33 @@ impl<'a> Group<'a> {
         let Some(touched) = self.touch(claim)? else { return Err(claim.lost()) };
         let tail = touched.tail;
         tail.compact(connection, self.packer)
+    }
+
+    /// Drops the oldest frames until no more than `most` bytes of them lie on disk. Says how many
+    /// frames and bytes went.
+    pub(crate) fn cap(&mut self, claim: &Claim, most: u64) -> Result<(u64, u64), Error> {
+        let connection = self.connection;
+        let Some(touched) = self.touch(claim)? else { return Err(claim.lost()) };
+        let (id, tail_first) = (touched.tail.conversation, touched.tail.first);
+        let mut statement = connection.prepare_cached(
+            "SELECT first, length(data) FROM segments WHERE conversation = ?1 ORDER BY first DESC",
+        )?;
+        let mut rows = statement.query([id])?;
+        let mut kept = 0;
+        let mut through = None;
+        while let Some(row) = rows.next()? {
+            let first: i64 = row.get(0)?;
+            kept += from_sql(row.get(1)?);
+            // What is still being merged stays.
+            if kept > most && from_sql(first) < tail_first {
+                through = Some(first);
+                break;
+            }
+        }
+        match through {
+            Some(through) => delete_segments(connection, id, through),
+            None => Ok((0, 0)),
+        }
     }
 
     /// Writes the frames and the conversations' rows.

@@ -57,7 +57,7 @@ pub use owner::Owner;
 pub use prune::{GcOptions, GcReport};
 pub use read::{RequestState, StoredEvent, StoredRequest};
 pub use remove::Deleted;
-pub use store::Store;
+pub use store::{Capped, Store};
 
 /// Limits of a store.
 #[derive(Debug, Clone)]

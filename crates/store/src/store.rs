@@ -53,6 +53,15 @@ const ROOM_UNIT: usize = 1024;
 /// [`files::prepare_database`].
 static OPENING: Mutex<()> = Mutex::new(());
 
+/// What a cap on raw frames dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capped {
+    /// How many frames.
+    pub n_frames: u64,
+    /// Their bytes, as they lay on disk.
+    pub bytes: u64,
+}
+
 impl Store {
     /// Opens the store in a directory, making both if need be.
     ///
@@ -196,6 +205,25 @@ impl Store {
             tracing::warn!("frames were not compressed: the store is closed");
         }
         commit
+    }
+
+    /// Keeps at most so many bytes of this conversation's raw frames on disk; the oldest go. Events
+    /// stay. After everything that was queued before.
+    pub fn cap_frames(&self, lease: &Lease, most: u64) -> oneshot::Receiver<Result<Capped, Error>> {
+        let (reply, capped) = oneshot::channel();
+        let claim = lease.claim.clone();
+        let work = move |desk: &mut Desk| {
+            let result = desk.transact(|group| group.cap(&claim, most));
+            let result = result.map(|(n_frames, bytes)| Capped { n_frames, bytes });
+            if let Err(Err(error)) = reply.send(result) {
+                tracing::warn!(%error, "raw frames were not capped");
+            }
+        };
+        // A writer that is gone drops the work and with it the sender: the receiver says so.
+        if self.inner.send(Job::Run(Box::new(work))).is_err() {
+            tracing::warn!("raw frames were not capped: the store is closed");
+        }
+        capped
     }
 
     /// Events after a number, at most `limit`, in order.

@@ -4,10 +4,11 @@
 //!
 //! [`model::ModelServer`] is a loopback HTTP server that plays scripts in place of
 //! a model, for the Anthropic Messages and the OpenAI Responses API. A real agent
-//! started with the environment of [`real::ClaudeEnv`] talks to it and to nothing
+//! started with the environment of [`real::AgentEnv`] talks to it and to nothing
 //! else. [`agents`] knows where `cargo xtask agents` put those agents. [`probe`]
 //! looks at living processes from outside. The `fake-agent` program looks like
-//! Claude Code on its pipes and misbehaves on command.
+//! Claude Code on its pipes and misbehaves on command; `fake-mcp` is an MCP server
+//! with one tool.
 //!
 //! # Invariants
 //!

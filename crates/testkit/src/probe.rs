@@ -1,6 +1,9 @@
 //! Looks at living processes from outside, through `/proc`.
 
 use std::fs;
+use std::io;
+
+use crate::sys;
 
 /// The living processes whose environment holds `marker`, a `NAME=value` text.
 ///
@@ -28,6 +31,14 @@ pub fn rss_kib(pid: u32) -> Option<u64> {
 /// The number of open descriptors of `pid`, or `None` if it is gone.
 pub fn fd_count(pid: u32) -> Option<usize> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count())
+}
+
+/// Kills `pid` as the kernel would when memory is short: without a word.
+///
+/// # Errors
+/// When there is no such process.
+pub fn kill(pid: u32) -> io::Result<()> {
+    sys::kill(pid)
 }
 
 fn carries(pid: u32, marker: &str) -> bool {

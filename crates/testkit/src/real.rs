@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::{agents, sys};
+use crate::sys;
 
 /// Whether this process can reach nothing but itself.
 ///
@@ -29,39 +29,85 @@ pub fn raise_loopback() -> std::io::Result<()> {
     sys::raise_loopback()
 }
 
-/// The program of the pinned Claude Code.
-pub fn claude_program() -> PathBuf {
-    agents::program("claude").expect("the pinned agents are installed")
-}
-
 /// The program that looks like Claude Code and misbehaves on command.
 ///
 /// Cargo builds it beside the tests of a whole workspace; `TIELINE_FAKE_AGENT` names
 /// another one.
 pub fn fake_agent_program() -> PathBuf {
-    if let Some(path) = env::var_os("TIELINE_FAKE_AGENT") {
-        return path.into();
+    match env::var_os("TIELINE_FAKE_AGENT") {
+        Some(path) => path.into(),
+        None => built("fake-agent"),
     }
+}
+
+/// The MCP server with the one tool `echo`.
+pub fn fake_mcp_program() -> PathBuf {
+    built("fake-mcp")
+}
+
+/// A program that Cargo builds beside the tests.
+fn built(name: &str) -> PathBuf {
     let test = env::current_exe().expect("a running program has a path");
     // A test runs from `deps`, an example from `examples`, a benchmark from `deps`.
-    let beside = test.ancestors().skip(1).take(2).map(|dir| dir.join("fake-agent"));
-    let found = beside.into_iter().find(|path| path.is_file());
-    found.expect("fake-agent is built: run `cargo build -p tieline-testkit --bin fake-agent`")
+    let mut beside = test.ancestors().skip(1).take(2).map(|dir| dir.join(name));
+    let found = beside.find(|path| path.is_file());
+    found.expect("the testkit's programs are built: run `cargo build -p tieline-testkit --bins`")
 }
 
-/// A fresh home and workspace for one Claude Code, gone when dropped.
-pub struct ClaudeEnv {
+/// A fresh home and workspace for one real agent, gone when dropped.
+pub struct AgentEnv {
     root: TempDir,
-    model_url: String,
+    own: Vec<(String, String)>,
 }
 
-impl ClaudeEnv {
-    /// An environment whose model is at `model_url`.
-    pub fn new(model_url: impl Into<String>) -> ClaudeEnv {
-        let root = TempDir::new().expect("the temporary directory is writable");
-        let env = ClaudeEnv { root, model_url: model_url.into() };
-        fs::create_dir(env.home()).expect("a fresh directory is writable");
-        fs::create_dir(env.workspace()).expect("a fresh directory is writable");
+/// What a test may want of Codex beyond a model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CodexConfig<'a> {
+    /// The model; each version gives other tools to other models.
+    pub model: &'a str,
+    /// Features to switch on.
+    pub features: &'a [&'a str],
+    /// Top-level settings, as TOML lines.
+    pub settings: &'a [&'a str],
+    /// The program of an MCP server called `fake`.
+    pub mcp: Option<&'a Path>,
+}
+
+impl AgentEnv {
+    /// For Claude Code, whose model is at `model_url`.
+    pub fn claude(model_url: &str) -> AgentEnv {
+        AgentEnv::new(&[
+            ("ANTHROPIC_BASE_URL", model_url),
+            ("ANTHROPIC_API_KEY", "sk-test"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_TELEMETRY", "1"),
+            ("DISABLE_ERROR_REPORTING", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            // Without it a root user may not bypass permissions.
+            ("IS_SANDBOX", "1"),
+            // The default is ten tries with backoff, more than a minute.
+            ("CLAUDE_CODE_MAX_RETRIES", "1"),
+        ])
+    }
+
+    /// For Codex, whose model is at `model_url`.
+    pub fn codex(model_url: &str, config: CodexConfig) -> AgentEnv {
+        let env = AgentEnv::new(&[("FAKE_API_KEY", "sk-test")]);
+        fs::create_dir(env.home().join(".codex")).expect("a fresh directory is writable");
+        fs::write(env.home().join(".codex/config.toml"), codex_config(model_url, config))
+            .expect("a fresh directory is writable");
+        env
+    }
+
+    fn new(own: &[(&str, &str)]) -> AgentEnv {
+        // Not below `/tmp`: Codex warns of a home there, and its sandbox leaves an empty `.git` in
+        // it, which other agents would take for the root of their project.
+        let root = TempDir::new_in("/var/tmp").expect("the temporary directory is writable");
+        let own = own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let env = AgentEnv { root, own: own.collect() };
+        for directory in [env.home(), env.workspace(), env.root().join("tmp")] {
+            fs::create_dir(directory).expect("a fresh directory is writable");
+        }
         fs::write(env.workspace().join("README.md"), "# ws\nhello readme\n")
             .expect("a fresh directory is writable");
         env
@@ -84,24 +130,36 @@ impl ClaudeEnv {
     /// The whole environment of the agent; nothing of ours may leak into it.
     pub fn vars(&self) -> Vec<(String, String)> {
         let home = self.home().display().to_string();
-        [
-            ("PATH", "/usr/bin:/bin"),
-            ("HOME", &home),
-            ("LANG", "C.UTF-8"),
-            ("ANTHROPIC_BASE_URL", &self.model_url),
-            ("ANTHROPIC_API_KEY", "sk-test"),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-            ("DISABLE_TELEMETRY", "1"),
-            ("DISABLE_ERROR_REPORTING", "1"),
-            ("DISABLE_AUTOUPDATER", "1"),
-            // Without it a root user may not bypass permissions.
-            ("IS_SANDBOX", "1"),
-            // The default is ten tries with backoff, more than a minute.
-            ("CLAUDE_CODE_MAX_RETRIES", "1"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into()
+        let tmp = self.root().join("tmp").display().to_string();
+        let common =
+            [("PATH", "/usr/bin:/bin"), ("HOME", &home), ("TMPDIR", &tmp), ("LANG", "C.UTF-8")];
+        let common = common.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        common.into_iter().chain(self.own.iter().cloned()).collect()
     }
+}
+
+/// The configuration of a Codex that talks to the scripted model and to nobody else.
+///
+/// Plugins and analytics are off because both wait for a network at the end; the
+/// retries are few so that failures are quick. Its sandbox leaves an empty `.git` in
+/// each directory it lets commands write to, so that `/tmp` is none of them.
+fn codex_config(model_url: &str, config: CodexConfig) -> String {
+    let CodexConfig { model, features, settings, mcp } = config;
+    let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let features: String = features.iter().map(|name| format!("{name} = true\n")).collect();
+    let mcp = mcp.map(|program| format!("[mcp_servers.fake]\ncommand = {program:?}\n"));
+    format!(
+        "model = {model:?}\nmodel_provider = \"fake\"\n{}\
+         [features]\nplugins = false\napps = false\n{features}\
+         [analytics]\nenabled = false\n\
+         [sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n\
+         [tools.update_plan]\nenabled = true\n\
+         [model_providers.fake]\nname = \"fake\"\nbase_url = \"{model_url}/v1\"\n\
+         wire_api = \"responses\"\nenv_key = \"FAKE_API_KEY\"\n\
+         request_max_retries = 1\nstream_max_retries = 2\n{}",
+        lines(settings),
+        mcp.unwrap_or_default(),
+    )
 }
 
 /// Whether a route leads anywhere but to the loopback interface.

@@ -24,3 +24,11 @@ pub(crate) fn raise_loopback() -> io::Result<()> {
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// Sends `SIGKILL`.
+pub(crate) fn kill(pid: u32) -> io::Result<()> {
+    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
+    // SAFETY: plain numbers go in.
+    let result = unsafe { libc::kill(pid, libc::SIGKILL) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -7,10 +7,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::text::Str;
+
+pub mod write;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,15 @@ impl fmt::Display for Id {
             Self::Number(number) => number.fmt(f),
             // Ids go back onto the wire, so a text is written as JSON.
             Self::Text(text) => f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?),
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Number(number) => serializer.serialize_i64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
         }
     }
 }
@@ -174,6 +185,11 @@ impl<T> Default for Calls<T> {
 }
 
 impl<T> Calls<T> {
+    /// Requests whose ids begin here: on a line that several share, each has a range of its own.
+    pub fn numbered_from(next: i64) -> Self {
+        Self { next, ..Self::default() }
+    }
+
     /// Notes a request and gives its id.
     pub fn open(&mut self, purpose: T) -> i64 {
         let id = self.next;

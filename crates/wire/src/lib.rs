@@ -17,6 +17,11 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod claude;
+pub mod codex_app;
+pub mod codex_exec;
 pub mod jsonrpc;
 pub mod ndjson;
+pub mod raw;
+pub mod sqeq;
+pub mod tagged;
 pub mod text;

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::ops::Deref;
 
-use serde::Deserialize;
 use serde::de::{Error, Visitor};
+use serde::{Deserialize, Serialize};
 
 /// A JSON string: a slice of the line when it has no escapes, a copy when it has.
 ///
 /// `Cow` would do, but serde borrows for a bare `Cow` field only: an `Option<Cow<str>>` is always
 /// a copy.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Str<'a> {
     /// A slice of the line.
     Borrowed(&'a str),
@@ -35,9 +35,27 @@ impl Deref for Str<'_> {
     }
 }
 
+impl fmt::Debug for Str<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
 impl fmt::Display for Str<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
+    }
+}
+
+impl<'a> From<&'a str> for Str<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Borrowed(text)
+    }
+}
+
+impl From<String> for Str<'_> {
+    fn from(text: String) -> Self {
+        Self::Owned(text)
     }
 }
 
@@ -47,6 +65,12 @@ impl From<Str<'_>> for String {
             Str::Borrowed(text) => text.to_owned(),
             Str::Owned(text) => text,
         }
+    }
+}
+
+impl Serialize for Str<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self)
     }
 }
 

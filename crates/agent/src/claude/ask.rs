@@ -113,6 +113,7 @@ fn approval(
         tool: tool.to_owned(),
         command: subject.command,
         path,
+        changes: Vec::new(),
         input: request.input.map(Json::from_raw),
         suggestions: suggestions.iter().map(|raw| Json::from_raw(raw)).collect(),
     };

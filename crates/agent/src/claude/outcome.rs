@@ -82,12 +82,14 @@ fn failure(frame: &ResultFrame<'_>, last_error: Option<&str>) -> Failure {
             Failure::new(FailureCode::BadRequest, message)
                 .hint("check the model's name; `tieline reset KEY` begins afresh if it persists")
         }
+        (_, None, last) if last == Some("unknown") || message.contains("Connection dropped") => {
+            Failure::new(FailureCode::StreamLost, message)
+                .hint("check the network and try again; the conversation goes on")
+        }
         (_, Some(500..), _) | (_, _, Some("server_error" | "overloaded")) => {
             Failure::new(FailureCode::ProviderUnavailable, message)
                 .hint("the provider's trouble usually passes: try again in a minute")
         }
-        (_, None, Some("unknown")) => Failure::new(FailureCode::StreamLost, message)
-            .hint("check the network and try again; the conversation goes on"),
         _ => Failure::new(FailureCode::Agent, message),
     };
     failure.http_status = http_status;

@@ -7,5 +7,8 @@
 )]
 
 mod claude;
+mod codex_app;
+mod codex_exec;
+mod codex_proto;
 mod recording;
 mod show;

@@ -1,6 +1,6 @@
 //! Which agents there are, which version, and whether somebody is logged in.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tieline_proc::{Env, Output, RunLimits, Spec};
@@ -13,18 +13,19 @@ const LIMITS: RunLimits = RunLimits { timeout: Duration::from_secs(10), max_outp
 
 pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
     let workspace = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    match agents.claude_program(&workspace) {
+    match agents.program("claude", &workspace) {
         Err(failure) => {
             let mut check = Check::new("agents", "claude", State::Missing, failure.message);
             check.advice = failure.hint;
             checks.push(check);
         }
         Ok(program) => {
-            let env = agents.claude_env();
+            let env = agents.env("claude");
             checks.push(version(&program, env.clone()).await);
             checks.push(login(&env));
         }
     }
+    super::codex::check(agents, &workspace, checks).await;
     let mut demo = Check::new("agents", "demo", State::Good, "built in; it plays a script");
     demo.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     checks.push(demo);
@@ -74,14 +75,11 @@ fn login(env: &Env) -> Check {
         "CLAUDE_CODE_USE_FOUNDRY",
     ];
     let name = "claude login";
-    if let Some(key) = KEYS.iter().find(|key| env.get(key).is_some_and(|it| !it.is_empty())) {
+    if let Some(key) = super::is_set(env, &KEYS) {
         return Check::new("agents", name, State::Good, format!("{key} is set"));
     }
-    let dir = env
-        .get("CLAUDE_CONFIG_DIR")
-        .map(PathBuf::from)
-        .or_else(|| env.get("HOME").map(|home| Path::new(home).join(".claude")));
-    match dir.map(|dir| dir.join(".credentials.json")).filter(|file| file.exists()) {
+    let file = super::config_file(env, "CLAUDE_CONFIG_DIR", ".claude", ".credentials.json");
+    match file {
         Some(file) => {
             Check::new("agents", name, State::Good, format!("{} is there", file.display()))
         }

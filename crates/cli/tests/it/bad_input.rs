@@ -19,8 +19,21 @@ fn wrong_usage_is_told_and_begins_nothing() {
     refused(&["run", "--dance", "hi"], 2, &["--dance"]);
     refused(&["run"], 2, &["prompt is empty"]);
     refused(&["run", " \n"], 2, &["prompt is empty"]);
-    refused(&["run", "--agent", "nobody", "hi"], 2, &["nobody", "auto, claude, demo"]);
+    refused(
+        &["run", "--agent", "nobody", "hi"],
+        2,
+        &["nobody", "auto, claude, codex, codex-exec, codex-proto, demo"],
+    );
     refused(&["run", "--mode", "sudo", "hi"], 2, &["the modes are"]);
+    refused(&["run", "-a", "sometimes", "hi"], 2, &["untrusted, on-failure, on-request, never"]);
+    refused(&["run", "-s", "moon", "hi"], 2, &["read-only, workspace-write, danger-full-access"]);
+    refused(&["run", "--yolo", "--mode", "plan", "hi"], 2, &["--yolo", "cannot be used with"]);
+    refused(&["run", "--full-auto", "-a", "never", "hi"], 2, &["cannot be used with"]);
+    refused(
+        &["run", "--agent", "demo", "-a", "never", "hi"],
+        2,
+        &["the agent demo knows only modes", "never + read-only", "--mode default"],
+    );
     refused(&["run", "--timeout", "0", "hi"], 2, &["--timeout"]);
     refused(&["run", "-c", "", "hi"], 2, &["cannot be empty"]);
     refused(&["run", "-c", "a\nb", "hi"], 2, &["control characters"]);
@@ -41,6 +54,7 @@ fn an_unknown_conversation_is_told() {
         &["export", "nope"],
         &["export", "nope", "--format", "raw"],
         &["reset", "nope"],
+        &["fork", "nope", "new"],
         &["delete", "nope", "--yes"],
     ] {
         refused(args, 2, &["there is no conversation nope", "tieline list"]);
@@ -50,6 +64,13 @@ fn an_unknown_conversation_is_told() {
 #[test]
 fn an_agent_that_is_not_installed_is_code_3() {
     refused(&["run", "--agent", "claude", "hi"], 3, &["not installed", "npm install"]);
+    for agent in ["codex", "codex-exec", "codex-proto"] {
+        let told = ["Codex is not installed", "npm install -g @openai/codex", "TIELINE_CODEX"];
+        refused(&["run", "--agent", agent, "hi"], 3, &told);
+        let tieline = Tieline::new().with("TIELINE_CODEX", "/no/such/codex");
+        let outcome = tieline.run(&["run", "--agent", agent, "hi"]).ends_with(3);
+        assert!(outcome.err.contains("TIELINE_CODEX does not name"), "{}", outcome.err);
+    }
     let tieline = Tieline::new().with("TIELINE_CLAUDE", "/no/such/claude");
     let outcome = tieline.run(&["run", "--agent", "claude", "hi"]).ends_with(3);
     assert!(outcome.err.contains("TIELINE_CLAUDE"), "{}", outcome.err);

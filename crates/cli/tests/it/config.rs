@@ -3,11 +3,7 @@ use std::fs;
 use crate::tieline::Tieline;
 
 fn with_config(text: &str) -> Tieline {
-    let tieline = Tieline::new();
-    let dir = tieline.path(".config/tieline");
-    fs::create_dir_all(&dir).unwrap();
-    fs::write(dir.join("config.toml"), text).unwrap();
-    tieline
+    Tieline::new().with_config(text)
 }
 
 #[test]
@@ -16,6 +12,11 @@ fn a_mistake_is_told_with_file_line_and_key() {
         ("[defaults]\n\nagnet = \"demo\"\n", "config.toml:3: defaults.agnet: unknown key"),
         ("[defaults]\ntimeout = \"long\"\n", "config.toml:2: defaults.timeout: must be"),
         ("[agents.claude]\nargs = 7\n", "config.toml:2: agents.claude.args: must be"),
+        ("[agents.codex]\n\nsilence = 7\n", "config.toml:3: agents.codex.silence: unknown key"),
+        ("[agents.codex]\nshared = 0\n", "config.toml:2: agents.codex.shared: must be"),
+        ("[agents.codex-exec]\nshared = 2\n", "config.toml:2: agents.codex-exec.shared: unknown"),
+        ("[agents.codex-proto]\nnotify = 1\n", "config.toml:2: agents.codex-proto.notify: must"),
+        ("[agents.claude]\nnotify = true\n", "config.toml:2: agents.claude.notify: unknown key"),
         ("[defaults\n", "config.toml:1: "),
     ] {
         let outcome = with_config(text).run(&["run", "hi"]).ends_with(2);

@@ -6,11 +6,15 @@
 )]
 
 mod bad_input;
+mod codex;
 mod config;
 mod demo;
 mod faults;
+mod fork;
 mod help;
 mod keep;
+mod notify;
+mod queue;
 mod run;
 mod terminal;
 mod tieline;

@@ -57,6 +57,45 @@ fn a_mode_given_later_changes_the_conversation() {
 }
 
 #[test]
+fn aliases_of_modes_are_modes_for_every_agent() {
+    for (flags, mode) in [
+        (&["--full-auto"][..], "acceptEdits"),
+        (&["--yolo"], "yolo"),
+        (&["--dangerously-bypass-approvals-and-sandbox"], "yolo"),
+        (&["-s", "workspace-write"], "acceptEdits"),
+        (&["-a", "never", "-s", "danger-full-access"], "yolo"),
+    ] {
+        let tieline = Tieline::new();
+        let args = [&["run", "--agent", "demo", "--on-request", "fail"], flags, &["hi"]].concat();
+        tieline.run(&args).succeeds();
+        assert!(tieline.work().join("hello.md").exists(), "{flags:?}");
+        let rows = tieline.rows();
+        assert_eq!(rows[0]["mode"], mode, "{flags:?}");
+        assert!(rows[0]["policy"].is_null(), "{rows}");
+    }
+}
+
+#[test]
+fn a_fresh_run_forgets_the_session_and_keeps_the_history() {
+    let tieline = Tieline::new();
+    let session = || tieline.rows()[0]["native_session"].as_str().unwrap().to_owned();
+    tieline.run(&["run", "--agent", "demo", "-c", "k", "one"]).succeeds();
+    let first = session();
+    tieline.run(&["run", "-c", "k", "two"]).succeeds();
+    assert_eq!(session(), first, "goes on without the flag");
+    tieline.run(&["run", "-c", "k", "--fresh", "three"]).succeeds();
+    assert_ne!(session(), first);
+    let events = tieline.events("k");
+    assert_eq!(events.iter().filter(|it| it["kind"] == "turn.completed").count(), 3);
+    let spawned = events.iter().filter(|it| it["kind"] == "process.spawned");
+    let resumed: Vec<bool> =
+        spawned.map(|it| it["data"]["args"].to_string().contains("--resume")).collect();
+    assert_eq!(resumed, [false, true, false]);
+    // A conversation that has none to forget just begins.
+    tieline.run(&["run", "--agent", "demo", "-c", "new", "--fresh", "one"]).succeeds();
+}
+
+#[test]
 fn without_a_terminal_a_request_is_denied_and_the_event_says_so() {
     let tieline = Tieline::new();
     tieline.run(&["run", "--agent", "demo", "-c", "k", "hi"]).succeeds();
@@ -159,6 +198,7 @@ fn a_busy_conversation_names_its_holder() {
         let outcome = tieline.run(args).ends_with(6);
         assert!(outcome.err.contains(&format!("process {}", child.id())), "{}", outcome.err);
         assert!(outcome.err.contains("since "), "{}", outcome.err);
+        assert!(outcome.err.contains("tieline run --queue"), "{}", outcome.err);
     }
     // Reading is for everybody.
     tieline.run(&["show", "k"]).succeeds();

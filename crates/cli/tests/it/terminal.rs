@@ -161,6 +161,21 @@ fn a_live_line_shows_what_runs_and_goes_away() {
 }
 
 #[test]
+fn a_wait_for_another_process_is_a_live_line() {
+    let tieline = Tieline::new();
+    let mut first = Terminal::new(&tieline, &["run", "--agent", "demo", "-c", "k", "hi"]);
+    first.sees("your choice: ");
+    let mut second = Terminal::new(&tieline, &["run", "-c", "k", "--queue", "hi again"]);
+    second.sees("is held by process");
+    second.sees(" · 1 s");
+    first.types("n");
+    assert_eq!(first.ends().1, Some(0));
+    let before = second.sees("You said: hi again");
+    assert!(before.contains("\r\u{1b}[2K"), "the line is erased: {before:?}");
+    assert_eq!(second.ends().1, Some(0));
+}
+
+#[test]
 fn an_interrupt_while_a_question_is_open_ends_the_turn() {
     let tieline = Tieline::new();
     let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "-c", "k", "hi"]);

@@ -37,11 +37,36 @@ impl Tieline {
 
     /// A Claude Code that is this shell script.
     pub(crate) fn with_claude(self, script: &str) -> Self {
-        let path = self.dir.path().join("claude-script");
+        let path = self.program("claude-script", script);
+        self.with("TIELINE_CLAUDE", path)
+    }
+
+    /// A Codex that is this shell script.
+    pub(crate) fn with_codex(self, script: &str) -> Self {
+        let path = self.program("codex-script", script);
+        self.with("TIELINE_CODEX", path)
+    }
+
+    /// Makes a shell script below the home directory and gives its path.
+    pub(crate) fn program(&self, name: &str, script: &str) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = path.to_str().unwrap().to_owned();
-        self.with("TIELINE_CLAUDE", path)
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// Writes the configuration file.
+    pub(crate) fn with_config(self, text: &str) -> Self {
+        let dir = self.path(".config/tieline");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("config.toml"), text).unwrap();
+        self
+    }
+
+    /// The conversations.
+    pub(crate) fn rows(&self) -> serde_json::Value {
+        serde_json::from_str(&self.run(&["list", "--json"]).succeeds().out).unwrap()
     }
 
     pub(crate) fn store(&self) -> PathBuf {

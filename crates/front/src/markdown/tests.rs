@@ -10,8 +10,10 @@ fn a_conversation_is_a_document() {
         agent: "demo".into(),
         workspace: "/w".into(),
         mode: Mode::Default,
+        policy: None,
         model: None,
         resumes: None,
+        forked_from: None,
     };
     let prompt = ItemBody::UserMessage { content: vec![Content::text("Do\n\nit")] };
     let change = FileChange {

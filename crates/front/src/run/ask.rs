@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use tieline_event::{Answer, Choice, ChoiceKind, Json, Question, Request, RequestBody, Scope};
+use tieline_event::{
+    Answer, Choice, ChoiceKind, FileChange, Json, Question, Request, RequestBody, Scope,
+};
 
 use crate::json::{self, Fields};
 use crate::sanitize::{one_line, sanitize};
@@ -76,6 +78,9 @@ pub fn describe(request: &Request) -> Vec<String> {
             }
             if let Some(path) = approval.path.as_ref().filter(|it| !request.title.contains(*it)) {
                 lines.push(format!("  file {}", one_line(path)));
+            }
+            for change in &approval.changes {
+                lines.extend(shown_change(change));
             }
             if let (None, Some(input)) = (&approval.command, &approval.input) {
                 lines.extend(shown_input(input, approval.path.as_deref()));
@@ -260,6 +265,25 @@ impl Dialogue {
             }
         }
     }
+}
+
+/// What would happen to a file: its diff, or its whole text where there is no other side.
+fn shown_change(change: &FileChange) -> Vec<String> {
+    let (sign, text) = match (&change.diff, &change.new_text, &change.old_text) {
+        (Some(diff), ..) => ("", diff),
+        (None, Some(new), _) => ("+", new),
+        (None, None, Some(old)) => ("-", old),
+        (None, None, None) => return Vec::new(),
+    };
+    let text = sanitize(text.preview());
+    let n_lines = text.lines().count();
+    let shown = text.lines().take(INPUT_LINES);
+    let mut lines: Vec<String> =
+        shown.map(|line| format!("    {sign}{}", cut(line, INPUT_COLUMNS))).collect();
+    if n_lines > INPUT_LINES {
+        lines.push(format!("    … {} more lines", n_lines - INPUT_LINES));
+    }
+    lines
 }
 
 /// A tool's input, a line for each value and a block for each text of many lines. What was said

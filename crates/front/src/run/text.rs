@@ -235,7 +235,10 @@ impl Renderer {
             facts.push(format!("model {model}"));
         }
         if let Some(mode) = configured.mode {
-            facts.push(format!("mode {mode}"));
+            facts.push(match configured.policy {
+                Some(policy) => format!("policy {policy}"),
+                None => format!("mode {mode}"),
+            });
         }
         self.page.line(0, Style::Dim, &one_line(&format!("· {}", facts.join(", "))));
     }

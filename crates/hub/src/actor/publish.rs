@@ -43,6 +43,7 @@ impl Actor {
                 }
             }
         }
+        self.raw_bytes += batch.frames.raw_bytes() as u64;
         batch.conversation = self.change.take();
         let durable = !batch.events.is_empty();
         if durable {
@@ -62,6 +63,18 @@ impl Actor {
         if turn_ended {
             // Nobody waits for it: the frames are stored either way.
             drop(self.store.compact(self.pipeline.lease()));
+        }
+        self.cap_raw_log(turn_ended);
+    }
+
+    /// Keeps the raw log below its cap: after a turn, and within one that writes a lot.
+    fn cap_raw_log(&mut self, turn_ended: bool) {
+        let Some(most) = self.limits.raw_bytes else { return };
+        // Compression makes several raw bytes one on disk, so this is early enough.
+        let is_due = self.raw_bytes > most / 4 || (turn_ended && self.raw_bytes > most / 64);
+        if is_due && self.capping.is_none() {
+            self.raw_bytes = 0;
+            self.capping = Some(self.store.cap_frames(self.pipeline.lease(), most));
         }
     }
 

@@ -1,131 +1,198 @@
-//! The real Claude Code against the scripted model, in a network of loopback alone.
+//! The real agents against the scripted model, in a network of loopback alone.
+//!
+//! A row of the table is a scene, its sentence for `docs/wires.md`, the file it is in, and a cell
+//! for each wire in the order of [`Wire::ALL`]. A cell is `yes`, or the reason why the wire cannot
+//! do it, with a scene that proves the gap where that is cheap. Tests and page come from the same
+//! rows, so that neither tells more than the other.
 
 mod approvals;
+mod claude;
 mod failures;
 mod interrupts;
+mod scene;
 mod sessions;
 mod tools;
+mod wire;
 
-use std::path::Path;
-use std::sync::Arc;
+use std::fmt::Write as _;
 
-use tieline_agent::Agent;
-use tieline_agent::claude::{Claude, Lifetime};
-use tieline_event::{Event, Failure, Kind, Mode, Prompt, Seq, TurnCompleted};
-use tieline_hub::{Conversation, Hub, Limits, OpenOptions, Registry, Subscription};
-use tieline_proc::Env;
-use tieline_store::{Options, Store};
-use tieline_testkit::model::ModelServer;
-use tieline_testkit::{probe, real};
+use self::wire::Wire;
 
-use crate::bench::{key, until_end};
-
-/// One scene: a model, a home, a workspace, a store and a hub.
-pub(crate) struct Scene {
-    pub(crate) model: ModelServer,
-    pub(crate) claude: real::ClaudeEnv,
-    pub(crate) hub: Hub,
+struct Row {
+    part: &'static str,
+    sentence: &'static str,
+    /// Why not, for each wire that cannot.
+    cells: [Option<&'static str>; 4],
 }
 
-struct Real {
-    env: Env,
-    lifetime: Lifetime,
-    is_root: bool,
+macro_rules! table {
+    ($($part:literal { $(
+        $scene:ident $sentence:literal $file:ident: $claude:tt $codex:tt $exec:tt $proto:tt;
+    )* })*) => {
+        const TABLE: &[Row] = &[$($(Row {
+            part: $part,
+            sentence: $sentence,
+            cells: [reason!($claude), reason!($codex), reason!($exec), reason!($proto)],
+        },)*)*];
+
+        $($(pub(super) mod $scene {
+            use super::*;
+
+            cell!($claude, claude, Wire::Claude, $file::$scene);
+            cell!($codex, codex, Wire::Codex, $file::$scene);
+            cell!($exec, codex_exec, Wire::CodexExec, $file::$scene);
+            cell!($proto, codex_proto, Wire::CodexProto, $file::$scene);
+        })*)*
+    };
 }
 
-impl Registry for Real {
-    fn agent(&self, _: &str, _: &Path) -> Result<Arc<dyn Agent>, Failure> {
-        Ok(Arc::new(Claude {
-            program: real::claude_program(),
-            args: Vec::new(),
-            env: self.env.clone(),
-            lifetime: self.lifetime,
-            preamble: false,
-            name: "claude",
-            is_root: self.is_root,
-        }))
-    }
+macro_rules! reason {
+    (yes) => {
+        None
+    };
+    (($reason:expr)) => {
+        Some($reason)
+    };
+    (($reason:expr, $check:path)) => {
+        Some($reason)
+    };
 }
 
-impl Scene {
-    pub(crate) async fn new() -> Self {
-        Self::with(Lifetime::Conversation, Limits::default(), &[]).await
-    }
-
-    /// A scene whose agent lacks some variables.
-    pub(crate) async fn with(lifetime: Lifetime, limits: Limits, without: &[&str]) -> Self {
-        assert!(real::loopback_only(), "run this suite with `cargo xtask test`");
-        tieline_proc::set_host_program(real::fake_agent_program());
-        let model = ModelServer::start().await;
-        let claude = real::ClaudeEnv::new(model.url());
-        let mut env = Env::empty();
-        for (name, value) in claude.vars() {
-            if !without.contains(&name.as_str()) {
-                env.set(name, value);
-            }
+macro_rules! cell {
+    (yes, $name:ident, $wire:path, $scene:path) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            $scene($wire).await;
         }
-        let store = Store::open(&claude.root().join("store"), Options::default()).unwrap();
-        let registry = Real { env, lifetime, is_root: true };
-        let hub = Hub::new(store, Arc::new(registry), limits);
-        Self { model, claude, hub }
-    }
-
-    pub(crate) fn options(&self, mode: Mode) -> OpenOptions {
-        OpenOptions {
-            agent: Some("claude".into()),
-            workspace: Some(self.claude.workspace()),
-            mode: Some(mode),
-            ..OpenOptions::default()
+    };
+    (($reason:expr), $name:ident, $wire:path, $scene:path) => {};
+    (($reason:expr, $check:path), $name:ident, $wire:path, $scene:path) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            $check($wire).await;
         }
-    }
+    };
+}
 
-    pub(crate) async fn open(&self, mode: Mode) -> (Conversation, Subscription) {
-        let conversation = self.hub.conversation(&key(), self.options(mode)).await.unwrap();
-        let subscription = conversation.subscribe(Seq(0));
-        (conversation, subscription)
-    }
+const NO_DIALOGUE: &str = "`exec` takes no answers";
+const NO_RESUME: &str = "`proto` of this version cannot go on with a session";
+const NO_QUESTIONS: &str = "this version's model has no tool to ask with";
 
-    /// Opens, runs one turn to its end, closes, and checks that nobody is left.
-    pub(crate) async fn run(&self, mode: Mode, prompt: &str) -> Ran {
-        let (conversation, mut live) = self.open(mode).await;
-        let turn = conversation.start_turn(Prompt::text(prompt)).await.unwrap();
-        let (events, streamed, end) = until_end(&mut live, &turn).await;
-        self.close().await;
-        Ran { events, streamed, end }
+table! {
+    "Text and tools" {
+        hello "A prompt is answered once, with the tokens of this turn" tools: yes yes yes yes;
+        streaming "Text is shown while it is written" tools:
+            yes yes ("`exec` writes whole messages", tools::no_streaming) yes;
+        reasoning "The model's thoughts are shown" tools: yes yes yes yes;
+        command_runs "A command is shown with its output and exit code" tools: yes yes yes yes;
+        command_fails "A failing command is shown as failed" tools: yes yes yes yes;
+        sandbox "A command runs in the sandbox of its mode" tools:
+            ("it asks; its sandbox is a setting of its own") yes yes
+            ("`proto` starts none on Linux", tools::no_sandbox);
+        parallel_commands "Commands at the same time are told apart" tools: yes yes yes yes;
+        patch "A changed file is named" tools: yes yes yes yes;
+        patch_text "A changed file is shown with its change" tools:
+            yes yes ("`exec` names the file alone", tools::no_patch_text) yes;
+        plan "The agent's list of steps is shown" tools: yes yes yes yes;
+        mcp_tool "A tool of an MCP server is called" tools: yes yes yes yes;
+        mcp_tool_fails "A failing tool of an MCP server is shown as failed" tools: yes yes yes yes;
+        web_search "A search of the web is shown" tools: yes yes yes yes;
+        unknown_tool "A tool that does not exist does not end the turn" tools: yes yes yes yes;
     }
-
-    pub(crate) async fn close(&self) {
-        self.hub.close_all().await;
-        let marker = format!("HOME={}", self.claude.home().display());
-        assert_eq!(probe::alive_with(&marker), Vec::<u32>::new(), "no process remains");
+    "Sessions" {
+        resume "A conversation goes on in a new process" sessions:
+            yes yes yes (NO_RESUME, sessions::no_resume);
+        reset "A conversation begins a new session and keeps its history" sessions:
+            yes yes yes yes;
+        fork "A conversation branches off" sessions:
+            yes yes yes ("`proto` has no word for it", sessions::no_fork);
+        sleep "An idle agent is put to sleep and resumed unseen" sessions: yes yes yes (NO_RESUME);
+        mode_and_model "Mode and model change between turns" sessions: yes yes yes yes;
+        unknown_session "A session the agent forgot is an error with a way out" sessions:
+            yes yes yes yes;
+        notify "A program of ours is called at the end of a turn" sessions:
+            ("it has hooks instead") yes yes yes;
+        preamble "The model is told the workspace" sessions: yes yes yes yes;
+    }
+    "Approvals and questions" {
+        command_allowed "A command waits for a yes" approvals:
+            yes yes (NO_DIALOGUE, approvals::no_approvals) yes;
+        command_allowed_for_session "A yes for the session is not asked again" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        command_declined "After a no the turn goes on" approvals: yes yes (NO_DIALOGUE) yes;
+        command_cancelled "After a no and stop the turn ends" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        file_allowed "A change of a file waits for a yes" approvals: yes yes (NO_DIALOGUE) yes;
+        file_allowed_for_session "A yes for the session holds for the file" approvals:
+            yes yes (NO_DIALOGUE) ("this version asks each time", approvals::file_asked_again);
+        file_declined "A change of a file that got a no is not made" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        file_cancelled "After a no and stop to a change the turn ends" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        policy "A finer policy than a mode holds" approvals:
+            ("it has modes alone", approvals::no_policy) yes (NO_DIALOGUE) yes;
+        headless_denied "With nobody to ask, the answer is no and says so" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        headless_allowed "With nobody to ask, the answer can be yes" approvals:
+            yes yes (NO_DIALOGUE) yes;
+        question_while_planning "The agent asks while it plans" approvals:
+            yes yes (NO_DIALOGUE) (NO_QUESTIONS);
+        question_while_working "The agent asks while it works" approvals:
+            yes yes (NO_DIALOGUE, approvals::no_question) (NO_QUESTIONS, approvals::no_question);
+        mcp_question "An MCP server asks" approvals:
+            ("tieline does not pass the question on", approvals::no_mcp_question) yes (NO_DIALOGUE)
+            ("this version answers for itself");
+    }
+    "Interrupts" {
+        interrupt_text "A turn is stopped while text streams" interrupts: yes yes yes yes;
+        interrupt_command "A turn is stopped while a command runs" interrupts: yes yes yes yes;
+        interrupt_approval "A turn is stopped while an approval is open" interrupts:
+            yes yes (NO_DIALOGUE) yes;
+        steer "A message in the middle of a turn is taken into it" interrupts:
+            yes yes ("`exec` takes one prompt", interrupts::no_steering) yes;
+        killed "An agent that is killed is known at once, and the next turn works" interrupts:
+            yes yes yes yes;
+    }
+    "Failures" {
+        http_400 "The provider rejects the request" failures: yes yes yes yes;
+        http_401 "Nobody is logged in" failures: yes yes yes yes;
+        http_429 "The provider's limit is reached" failures: yes yes yes yes;
+        http_500 "The provider is broken" failures: yes yes yes yes;
+        stream_dropped_once "A lost stream is tried again, with a notice" failures:
+            yes yes yes yes;
+        stream_dropped_always "A stream that is always lost is a failure" failures:
+            yes yes yes yes;
+        stream_failed "The provider fails inside the stream" failures: yes yes yes yes;
+        max_tokens "The model's limit of output is reached" failures:
+            yes yes yes ("this version takes it for a lost stream", failures::max_tokens_unknown);
     }
 }
 
-/// A turn that ran.
-pub(crate) struct Ran {
-    pub(crate) events: Vec<Event>,
-    pub(crate) streamed: String,
-    pub(crate) end: TurnCompleted,
-}
+const PAGE: &str = "\
+# Wires
 
-impl Ran {
-    /// Completed items of a type, as text for comparison.
-    pub(crate) fn items(&self, name: &str) -> Vec<tieline_event::Item> {
-        items(&self.events, name)
+What tieline can do over each wire, as its tests with the real agents prove it. Each `yes` is a test
+that drives the pinned program against a scripted model; any other cell says what stands in the way.
+The table is the one those tests are made from (`crates/hub/tests/it/real.rs`), so it cannot drift;
+`UPDATE_EXPECT=1 cargo xtask test --real wires` writes this page anew.
+";
+
+#[test]
+fn the_page_of_wires_is_the_table() {
+    let mut page = format!("{PAGE}\n| agent | version | what is started |\n|---|---|---|\n");
+    for wire in Wire::ALL {
+        let (name, version, command) = (wire.name(), wire.version(), wire.command());
+        writeln!(page, "| `{name}` | {version} | `{command}` |").unwrap();
     }
-}
-
-pub(crate) fn items(events: &[Event], name: &str) -> Vec<tieline_event::Item> {
-    events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            Kind::ItemCompleted(item) if item.body.name() == name => Some(item.clone()),
-            _ => None,
-        })
-        .collect()
-}
-
-/// The ends of turns, in order.
-pub(crate) fn ends(events: &[Event]) -> usize {
-    events.iter().filter(|event| matches!(event.kind, Kind::TurnCompleted(_))).count()
+    let mut part = "";
+    for row in TABLE {
+        if row.part != part {
+            part = row.part;
+            let names = Wire::ALL.map(Wire::name).join(" | ");
+            writeln!(page, "\n## {part}\n\n| | {names} |\n|---|---|---|---|---|").unwrap();
+        }
+        let cells = row.cells.map(|reason| reason.unwrap_or("yes")).join(" | ");
+        writeln!(page, "| {} | {cells} |", row.sentence).unwrap();
+    }
+    expect_test::expect_file!["../../../../docs/wires.md"].assert_eq(&page);
 }

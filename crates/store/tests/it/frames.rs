@@ -121,6 +121,36 @@ fn small_chunks_become_compressed_segments() {
 }
 
 #[test]
+fn a_cap_drops_the_oldest_frames_and_says_how_many() {
+    let bench = Bench::new();
+    let lease = bench.lease("a");
+    let mut first = lease.next_frame;
+    for n in 0..4u32 {
+        // Noise, so that compression changes little.
+        let mut x = n + 1;
+        let line: Vec<u8> = std::iter::repeat_with(|| {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (x >> 24) as u8
+        })
+        .take(400_000)
+        .collect();
+        let batch = frames(first, &[&line]);
+        first = batch.frames.next();
+        bench.store.append_blocking(&lease, batch).wait().unwrap();
+        bench.store.compact(&lease).wait().unwrap();
+    }
+    let cap = |most| bench.store.cap_frames(&lease, most).blocking_recv().unwrap().unwrap();
+    assert_eq!(cap(10_000_000).n_frames, 0);
+    let dropped = cap(1_000_000);
+    assert_eq!(dropped.n_frames, 2);
+    assert!(dropped.bytes > 700_000, "{dropped:?}");
+    assert_eq!(cap(1_000_000).n_frames, 0);
+    let kept: Vec<_> = all_frames(&bench.store, "a").into_iter().map(|(_, it)| it.len()).collect();
+    assert_eq!(kept, [400_000, 400_000], "the newest stay");
+    assert_whole(&bench.store);
+}
+
+#[test]
 fn large_group_is_one_compressed_segment_at_once() {
     let bench = Bench::new();
     let lease = bench.lease("a");

@@ -15,6 +15,7 @@ pub(crate) fn request(id: &str) -> Request {
             tool: "Bash".into(),
             command: Some("touch x".into()),
             path: None,
+            changes: Vec::new(),
             input: None,
             suggestions: vec![],
         }),

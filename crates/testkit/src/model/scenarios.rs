@@ -14,6 +14,9 @@ use super::script::{Block, Script, Step};
 const UNICODE: &str = "Zażółć gęślą jaźń — 日本語 🙂👩‍👩‍👧 \u{2028} \"quoted\" \\ tab\t end\nsecond line\n\
                        ```rust\nfn main() {}\n```";
 
+/// Where versions of Codex up to 0.4x run commands, and patches as well.
+const OLD_SHELL: &str = "shell";
+
 /// The script of the scenario that `prompt` names.
 pub(crate) fn builtin(prompt: &Prompt) -> Script {
     let Some(scenario) = &prompt.scenario else {
@@ -92,9 +95,13 @@ fn shells(prompt: &Prompt, name: &str) -> Option<Script> {
         ]),
         "write" => {
             let mut call = shell(prompt, "touch created-by-agent.txt && ls -1");
-            if let (Dialect::Responses, Block::ToolUse { input, .. }) = (prompt.dialect, &mut call)
+            if let (Dialect::Responses, Block::ToolUse { name, input }) =
+                (prompt.dialect, &mut call)
             {
-                input["sandbox_permissions"] = "require_escalated".into();
+                match name.as_str() {
+                    OLD_SHELL => input["with_escalated_permissions"] = true.into(),
+                    _ => input["sandbox_permissions"] = "require_escalated".into(),
+                }
                 input["justification"] = "May I create a file in the workspace?".into();
             }
             Script::tool_then_say(call, "Done with write.")
@@ -164,8 +171,9 @@ fn tools(prompt: &Prompt, name: &str) -> Option<Script> {
             });
             then(Block::tool(tool, input), "Subagent finished.")
         }
-        "mcp" => then(Block::tool("mcp__fake__echo", json!({"text": "hi"})), "MCP done."),
-        "mcp-fail" => then(Block::tool("mcp__fake__echo", json!({"text": "fail"})), "MCP done."),
+        "mcp" => then(echo(prompt, "hi"), "MCP done."),
+        "mcp-fail" => then(echo(prompt, "fail"), "MCP done."),
+        "mcp-ask" => then(echo(prompt, "ask"), "MCP done."),
         "unknown-tool" => {
             then(Block::tool("BogusTool", json!({"x": 1})), "That tool does not exist.")
         }
@@ -202,8 +210,18 @@ fn shell(prompt: &Prompt, command: &str) -> Block {
         Dialect::Messages => {
             Block::tool("Bash", json!({"command": command, "description": "Run a test command"}))
         }
+        Dialect::Responses if prompt.has_tool(OLD_SHELL) => {
+            Block::tool(OLD_SHELL, json!({"command": ["bash", "-lc", command]}))
+        }
         Dialect::Responses => Block::tool("exec_command", json!({"cmd": command})),
     }
+}
+
+/// The tool `echo` of the MCP server `fake`; old versions of Codex have a name of their own for it.
+fn echo(prompt: &Prompt, text: &str) -> Block {
+    let old = "fake__echo";
+    let name = if prompt.has_tool(old) { old } else { "mcp__fake__echo" };
+    Block::tool(name, json!({"text": text}))
 }
 
 fn patch(prompt: &Prompt) -> Script {
@@ -222,7 +240,10 @@ fn patch(prompt: &Prompt) -> Script {
         Dialect::Responses => {
             let patch = |body: &str| {
                 let text = format!("*** Begin Patch\n{body}\n*** End Patch");
-                Block::tool("apply_patch", Value::String(text))
+                match prompt.has_tool(OLD_SHELL) {
+                    true => Block::tool(OLD_SHELL, json!({"command": ["apply_patch", text]})),
+                    false => Block::tool("apply_patch", Value::String(text)),
+                }
             };
             (
                 patch("*** Add File: notes.txt\n+alpha\n+beta"),

@@ -1,7 +1,9 @@
 //! Where the agents of tests are looked for, and what they get to see.
 
+use std::path::Path;
+
 use tieline_testkit::agents;
-use tieline_testkit::real::{ClaudeEnv, fake_agent_program};
+use tieline_testkit::real::{AgentEnv, CodexConfig, fake_agent_program};
 
 #[test]
 fn the_lock_file_pins_each_agent_and_names_no_host() {
@@ -22,7 +24,7 @@ fn the_fake_agent_is_found_beside_the_tests() {
 
 #[test]
 fn a_real_agent_sees_a_fresh_home_and_nothing_of_ours() {
-    let env = ClaudeEnv::new("http://127.0.0.1:1");
+    let env = AgentEnv::claude("http://127.0.0.1:1");
     let vars = env.vars();
     assert!(vars.contains(&("HOME".to_owned(), env.home().display().to_string())));
     assert!(vars.contains(&("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:1".to_owned())));
@@ -31,4 +33,17 @@ fn a_real_agent_sees_a_fresh_home_and_nothing_of_ours() {
     let root = env.root().to_owned();
     drop(env);
     assert!(!root.exists());
+}
+
+#[test]
+fn codex_reads_where_its_model_is_from_its_home() {
+    let mcp = Some(Path::new("/bin/true"));
+    let config = CodexConfig { model: "m", features: &["f"], settings: &["s = 1"], mcp };
+    let env = AgentEnv::codex("http://127.0.0.1:1", config);
+    let config = std::fs::read_to_string(env.home().join(".codex/config.toml")).unwrap();
+    // Top-level settings stand before the first table.
+    assert!(config.starts_with("model = \"m\"\nmodel_provider = \"fake\"\ns = 1\n["), "{config}");
+    assert!(config.contains("base_url = \"http://127.0.0.1:1/v1\"\n"));
+    assert!(config.contains("apps = false\nf = true\n"));
+    assert!(config.ends_with("[mcp_servers.fake]\ncommand = \"/bin/true\"\n"));
 }

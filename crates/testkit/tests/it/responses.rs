@@ -67,6 +67,26 @@ async fn a_model_in_code_mode_gets_javascript() {
 }
 
 #[tokio::test]
+async fn an_old_agent_gets_the_calls_its_tools_take() {
+    let server = ModelServer::start().await;
+    let call = async |scenario: &str| {
+        let mut body = ask(&format!("SCENARIO:{scenario}"));
+        let tool = |name: &str| json!({"type": "function", "name": name});
+        body["tools"] = json!([tool("shell"), tool("fake__echo")]);
+        let items = done(&post(&server.url(), "/v1/responses", &body).await);
+        let item = items.last().unwrap();
+        let arguments: Value = serde_json::from_str(item["arguments"].as_str().unwrap()).unwrap();
+        (item["name"].clone(), arguments)
+    };
+    let (name, arguments) = call("write").await;
+    assert_eq!((name, &arguments["with_escalated_permissions"]), ("shell".into(), &true.into()));
+    assert_eq!(arguments["command"][0], "bash");
+    let (name, arguments) = call("patch").await;
+    assert_eq!((name, &arguments["command"][0]), ("shell".into(), &"apply_patch".into()));
+    assert_eq!(call("mcp").await, ("fake__echo".into(), json!({"text": "hi"})));
+}
+
+#[tokio::test]
 async fn failures_take_the_form_of_the_api() {
     let server = ModelServer::start().await;
     let error = say(&server, "SCENARIO:http400").await.json();

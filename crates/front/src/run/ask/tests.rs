@@ -13,6 +13,7 @@ fn approval(options: Vec<Choice>) -> Request {
             tool: "Bash".into(),
             command: Some("touch x".into()),
             path: None,
+            changes: Vec::new(),
             input: Some(Json::from_text(r#"{"timeout":1e3,"command":"touch x"}"#.into()).unwrap()),
             suggestions: vec![],
         }),

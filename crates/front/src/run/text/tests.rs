@@ -286,6 +286,7 @@ fn requests_and_their_answers_are_part_of_the_text() {
             tool: "Bash".into(),
             command: Some("touch x\ntouch y".into()),
             path: None,
+            changes: Vec::new(),
             input: None,
             suggestions: vec![],
         }),

@@ -1,67 +1,70 @@
-//! Interrupts at three moments, and a message in the middle of a turn.
+//! Interrupts at three moments, a message in the middle of a turn, and sudden death.
 
-use tieline_event::{ItemStatus, Kind, Mode, Prompt, TurnStatus};
-use tieline_hub::{Conversation, Subscription};
+use std::time::{Duration, Instant};
 
-use super::{Scene, items};
+use tieline_event::{FailureCode, ItemStatus, Kind, Mode, Prompt, TurnId, TurnStatus};
+use tieline_hub::{Conversation, Entry, Error, Subscription};
+use tieline_testkit::probe;
+
+use super::scene::{HELLO, Ran, Scene, say, until_command};
+use super::wire::Wire;
 use crate::bench::{until, until_end};
 
-/// After an interrupt the conversation goes on in the same process.
-async fn goes_on(conversation: &Conversation, live: &mut Subscription) {
-    let turn = conversation.start_turn(Prompt::text("After. SCENARIO:hello")).await.unwrap();
-    let (events, _, end) = until_end(live, &turn).await;
-    assert_eq!(end.text.preview(), "Hello from the fake model.");
-    let spawned = events.iter().any(|event| matches!(event.kind, Kind::ProcessSpawned(_)));
-    assert!(!spawned, "the same process");
+/// After an interrupt the conversation goes on, in the same process where there is one.
+async fn goes_on(wire: Wire, conversation: &Conversation, live: &mut Subscription) {
+    let ran = say(conversation, live, "After. SCENARIO:hello").await.completed();
+    assert_eq!(ran.end.text.preview(), HELLO);
+    let spawned = ran.events.iter().any(|event| matches!(event.kind, Kind::ProcessSpawned(_)));
+    assert_eq!(spawned, !wire.keeps_its_process(), "{}", ran.story());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_text_streams() {
-    let scene = Scene::new().await;
+async fn interrupt(conversation: &Conversation, live: &mut Subscription, turn: &TurnId) -> Ran {
+    conversation.interrupt().await.unwrap();
+    let (events, streamed, end) = until_end(live, turn).await;
+    Ran { events, streamed, end }.ended(TurnStatus::Interrupted)
+}
+
+/// Begins a turn whose text stops in the middle.
+async fn begin_text(scene: &Scene, mode: Mode) -> (Conversation, Subscription, TurnId) {
     let gate = scene.model.gate("gated");
-    let (conversation, mut live) = scene.open(Mode::Default).await;
+    let (conversation, mut live) = scene.open(mode).await;
     let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:gated:10")).await.unwrap();
     gate.release(3);
     gate.reached(3).await;
-    // The third chunk is on its way; it is shown before the interrupt is sent.
-    let mut shown = String::new();
-    while shown.is_empty() {
-        for entry in live.next().await.unwrap() {
-            if let tieline_hub::Entry::Delta(delta) = entry {
-                shown.push_str(&delta.text);
-            }
-        }
+    // The third chunk is on its way; it is shown before anything else happens.
+    let mut shown = !scene.wire.streams();
+    while !shown {
+        let entries = live.next().await.unwrap();
+        shown = entries.iter().any(|entry| matches!(entry, Entry::Delta(_)));
     }
-    conversation.interrupt().await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Interrupted);
-    let message = items(&events, "agent_message").pop().unwrap();
-    assert_eq!(message.status, ItemStatus::Cancelled);
-    goes_on(&conversation, &mut live).await;
+    (conversation, live, turn)
+}
+
+pub(super) async fn interrupt_text(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live, turn) = begin_text(&scene, Mode::Default).await;
+    let ran = interrupt(&conversation, &mut live, &turn).await;
+    if wire.streams() {
+        let message = ran.items("agent_message").pop().unwrap();
+        assert_eq!(message.status, ItemStatus::Cancelled);
+    }
+    goes_on(wire, &conversation, &mut live).await;
     scene.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_a_command_runs() {
-    let scene = Scene::new().await;
-    let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
+pub(super) async fn interrupt_command(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(wire.unasked()).await;
     let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:30")).await.unwrap();
-    until(&mut live, |event| {
-        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command")
-            .then_some(())
-    })
-    .await;
-    conversation.interrupt().await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Interrupted);
-    assert_eq!(items(&events, "command")[0].status, ItemStatus::Cancelled);
-    goes_on(&conversation, &mut live).await;
+    until_command(&mut live).await;
+    let ran = interrupt(&conversation, &mut live, &turn).await;
+    assert_eq!(ran.items("command")[0].status, ItemStatus::Cancelled);
+    goes_on(wire, &conversation, &mut live).await;
     scene.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_an_approval_is_open() {
-    let scene = Scene::new().await;
+pub(super) async fn interrupt_approval(wire: Wire) {
+    let scene = Scene::new(wire).await;
     let (conversation, mut live) = scene.open(Mode::Default).await;
     let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:write")).await.unwrap();
     let request = until(&mut live, |event| match &event.kind {
@@ -69,36 +72,59 @@ async fn while_an_approval_is_open() {
         _ => None,
     })
     .await;
-    conversation.interrupt().await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Interrupted);
-    let expired = events
-        .iter()
-        .any(|event| matches!(&event.kind, Kind::RequestExpired(it) if it.request == request));
-    assert!(expired, "{events:?}");
-    goes_on(&conversation, &mut live).await;
+    let ran = interrupt(&conversation, &mut live, &turn).await;
+    let expired = |kind: &Kind| matches!(kind, Kind::RequestExpired(it) if it.request == request);
+    assert!(ran.events.iter().any(|event| expired(&event.kind)), "{}", ran.story());
+    goes_on(wire, &conversation, &mut live).await;
     scene.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_in_the_middle_of_a_turn_is_taken_into_it() {
-    let scene = Scene::new().await;
-    let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
-    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:2")).await.unwrap();
-    until(&mut live, |event| {
-        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command")
-            .then_some(())
-    })
-    .await;
-    conversation.steer(Prompt::text("And be quick about it.")).await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    assert!(format!("{:?}", items(&events, "user_message")).contains("be quick"));
+const QUICK: &str = "And be quick about it.";
+
+pub(super) async fn steer(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(wire.unasked()).await;
+    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:1")).await.unwrap();
+    until_command(&mut live).await;
+    conversation.steer(Prompt::text(QUICK)).await.unwrap();
+    let (events, streamed, end) = until_end(&mut live, &turn).await;
+    let ran = Ran { events, streamed, end }.completed();
+    assert!(format!("{:?}", ran.items("user_message")).contains(QUICK), "{}", ran.story());
+    assert_eq!(scene.heard(QUICK), 1, "the model heard of it");
     scene.close().await;
-    let told = scene
-        .model
-        .requests()
-        .iter()
-        .any(|request| request.body.to_string().contains("And be quick about it."));
-    assert!(told, "the model heard of it");
+}
+
+/// The message is refused, and the turn goes on without it.
+pub(super) async fn no_steering(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(wire.unasked()).await;
+    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:sleep:1")).await.unwrap();
+    until_command(&mut live).await;
+    let refused = conversation.steer(Prompt::text(QUICK)).await;
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    let (events, streamed, end) = until_end(&mut live, &turn).await;
+    Ran { events, streamed, end }.completed();
+    assert_eq!(scene.heard(QUICK), 0);
+    scene.close().await;
+}
+
+pub(super) async fn killed(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live, turn) = begin_text(&scene, Mode::Default).await;
+    let pid = scene.history().iter().find_map(|event| match &event.kind {
+        Kind::ProcessSpawned(it) => Some(it.pid),
+        _ => None,
+    });
+    probe::kill(pid.expect("a process was started")).unwrap();
+    let since = Instant::now();
+    let (events, streamed, end) = until_end(&mut live, &turn).await;
+    assert!(since.elapsed() < Duration::from_secs(1), "known after {:?}", since.elapsed());
+    let ran = Ran { events, streamed, end }.ended(TurnStatus::Failed);
+    assert_eq!(ran.end.error.as_ref().unwrap().code, FailureCode::AgentKilled, "{}", ran.story());
+    if !wire.resumes() {
+        conversation.reset().await.unwrap();
+    }
+    let ran = say(&conversation, &mut live, "After. SCENARIO:hello").await.completed();
+    assert_eq!(ran.end.text.preview(), HELLO);
+    scene.close().await;
 }

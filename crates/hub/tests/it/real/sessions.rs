@@ -1,123 +1,149 @@
-//! Sessions: resume, reset, sleep, modes and models, one process per turn.
+//! Sessions: resume, reset, fork, sleep, modes and models.
 
 use std::time::Duration;
 
-use tieline_agent::claude::Lifetime;
-use tieline_event::{Kind, Mode, Prompt, TurnStatus};
-use tieline_hub::Limits;
-use tieline_testkit::real;
+use serde_json::Value;
+use tieline_event::{ConversationKey, FailureCode, Kind, Mode, TurnStatus};
+use tieline_hub::{Error, Limits, OpenOptions};
 
-use super::Scene;
-use crate::bench::{key, until, until_end};
+use super::scene::{HELLO, Scene, Setup, say, soon};
+use super::wire::Wire;
+use crate::bench::{key, until};
 
-/// How often a text stands in the last request to the model.
-fn heard(scene: &Scene, text: &str) -> usize {
-    let requests = scene.model.requests();
-    let main = requests.iter().rev().find(|request| request.body["messages"].is_array());
-    main.map(|request| request.body["messages"].to_string().matches(text).count()).unwrap_or(0)
+const MANGO: &str = "The word is MANGO. SCENARIO:hello";
+
+pub(super) async fn resume(wire: Wire) {
+    let mut scene = Scene::new(wire).await;
+    scene.run(Mode::Default, MANGO).await.completed();
+    scene.reopen().await;
+    let ran = scene.run(Mode::Default, "Again. SCENARIO:hello").await.completed();
+    assert_eq!(ran.end.text.preview(), HELLO);
+    assert_eq!(scene.heard("MANGO"), 1, "the session went on");
 }
 
-/// Runs the real `tieline` once, as a user would, with nothing of our environment.
-async fn tieline(scene: &Scene, args: &[&str]) -> String {
-    let tieline = real::fake_agent_program().with_file_name("tieline");
-    assert!(tieline.is_file(), "build it with `cargo build --workspace --bins`");
-    let mut spec = tieline_proc::Spec::new(tieline, scene.claude.workspace());
-    spec.args = args.iter().map(Into::into).collect();
-    for (name, value) in scene.claude.vars() {
-        spec.env.set(name, value);
-    }
-    spec.env.set("TIELINE_HOME", scene.claude.root().join("cli-store"));
-    spec.env.set("TIELINE_CLAUDE", real::claude_program());
-    let output = tieline_proc::run(spec, b"", tieline_proc::RunLimits::default()).await.unwrap();
-    let stderr = output.stderr.to_text();
-    assert!(output.exit.is_some_and(|exit| exit.is_success()), "{args:?}: {stderr}");
-    output.stdout.to_text()
+/// The next process says that it cannot, and how to begin afresh.
+pub(super) async fn no_resume(wire: Wire) {
+    let mut scene = Scene::new(wire).await;
+    scene.run(Mode::Default, MANGO).await.completed();
+    scene.reopen().await;
+    let ran = scene.run(Mode::Default, "Again. SCENARIO:hello").await.ended(TurnStatus::Failed);
+    let error = ran.end.error.unwrap();
+    assert_eq!(error.code, FailureCode::SessionUnknown, "{error:?}");
+    assert!(error.hint.unwrap().contains("--fresh"));
+    scene.hub.start_new_session(&key()).await.unwrap();
+    scene.run(Mode::Default, "Once more. SCENARIO:hello").await.completed();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_tieline_process_goes_on_by_the_conversation_key() {
-    let scene = Scene::new().await;
-    let base = ["run", "--agent", "claude", "--conversation", "chat", "--format", "final"];
-    let first =
-        tieline(&scene, &[&base[..], &["The word is MANGO. SCENARIO:hello"]].concat()).await;
-    assert_eq!(first, "Hello from the fake model.\n");
-    let second = tieline(&scene, &[&base[..], &["Again. SCENARIO:hello"]].concat()).await;
-    assert_eq!(second, "Hello from the fake model.\n");
-    assert_eq!(heard(&scene, "MANGO"), 1, "the session went on");
-    tieline(&scene, &["reset", "chat"]).await;
-    tieline(&scene, &[&base[..], &["Once more. SCENARIO:hello"]].concat()).await;
-    assert_eq!(heard(&scene, "MANGO"), 0, "the session is a new one");
-    let shown = tieline(&scene, &["export", "chat", "--format", "markdown"]).await;
-    assert!(shown.contains("MANGO") && shown.contains("Once more"), "the history stays: {shown}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_idle_process_sleeps_and_is_resumed_unseen() {
-    let limits = Limits { idle: Duration::from_millis(100), ..Limits::default() };
-    let scene = Scene::with(Lifetime::Conversation, limits, &[]).await;
+pub(super) async fn reset(wire: Wire) {
+    let scene = Scene::new(wire).await;
     let (conversation, mut live) = scene.open(Mode::Default).await;
-    let prompt = Prompt::text("The word is PAPAYA. SCENARIO:hello");
-    let turn = conversation.start_turn(prompt).await.unwrap();
-    until_end(&mut live, &turn).await;
+    say(&conversation, &mut live, MANGO).await.completed();
+    scene.hub.start_new_session(&key()).await.unwrap();
+    say(&conversation, &mut live, "Once more. SCENARIO:hello").await.completed();
+    assert_eq!(scene.heard("MANGO"), 0, "the session is a new one");
+    scene.close().await;
+    let history = format!("{:?}", scene.history());
+    assert!(history.contains("MANGO") && history.contains("Once more"), "the history stays");
+}
+
+fn branch() -> ConversationKey {
+    ConversationKey::new("branch").unwrap()
+}
+
+pub(super) async fn fork(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    say(&conversation, &mut live, MANGO).await.completed();
+    scene.hub.fork(&key(), &branch()).await.unwrap();
+    let options = OpenOptions::default();
+    let branched = scene.hub.conversation(&branch(), options).await.unwrap();
+    let mut its_live = branched.subscribe(branched.last_seq());
+    say(&branched, &mut its_live, "The word is KIWI. SCENARIO:hello").await.completed();
+    assert_eq!((scene.heard("MANGO"), scene.heard("KIWI")), (1, 1), "it remembers");
+    say(&conversation, &mut live, "Again. SCENARIO:hello").await.completed();
+    assert_eq!((scene.heard("MANGO"), scene.heard("KIWI")), (1, 0), "the old one is as it was");
+    scene.close().await;
+    let session = |key| scene.hub.store().conversation(&key).unwrap().unwrap().native_session;
+    assert_ne!(session(key()).unwrap(), session(branch()).unwrap());
+}
+
+/// Asked to fork, it says no, and nothing is made.
+pub(super) async fn no_fork(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    scene.run(Mode::Default, MANGO).await.completed();
+    let refused = scene.hub.fork(&key(), &branch()).await;
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert_eq!(scene.hub.store().conversation(&branch()).unwrap(), None);
+}
+
+pub(super) async fn sleep(wire: Wire) {
+    let limits = Limits { idle: Duration::from_millis(100), ..Limits::default() };
+    let scene = Setup { limits, ..Setup::new(wire) }.scene().await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    say(&conversation, &mut live, MANGO).await.completed();
     until(&mut live, |event| matches!(&event.kind, Kind::ProcessExited(_)).then_some(())).await;
-    let turn = conversation.start_turn(Prompt::text("Again. SCENARIO:hello")).await.unwrap();
-    let (_, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    assert_eq!(heard(&scene, "PAPAYA"), 1);
+    say(&conversation, &mut live, "Again. SCENARIO:hello").await.completed();
+    assert_eq!(scene.heard("MANGO"), 1);
     scene.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn mode_and_model_change_between_turns() {
-    let scene = Scene::new().await;
+pub(super) async fn mode_and_model(wire: Wire) {
+    let scene = Scene::new(wire).await;
     let (conversation, mut live) = scene.open(Mode::Default).await;
-    let turn = conversation.start_turn(Prompt::text("Hi. SCENARIO:hello")).await.unwrap();
-    until_end(&mut live, &turn).await;
-    conversation.set_mode(Mode::AcceptEdits).await.unwrap();
-    conversation.set_model("claude-sonnet-4-5".into()).await.unwrap();
-    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:patch")).await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    let asked = events.iter().any(|event| matches!(event.kind, Kind::RequestOpened(_)));
-    assert!(!asked, "edits are accepted now");
-    assert!(scene.claude.workspace().join("notes.txt").exists());
+    say(&conversation, &mut live, MANGO).await.completed();
+    conversation.set_mode(wire.edits()).await.unwrap();
+    let (_, other) = wire.models();
+    conversation.set_model(other.into()).await.unwrap();
+    let ran = say(&conversation, &mut live, "Go. SCENARIO:patch").await.completed();
+    assert!(!ran.asked(), "edits are accepted now: {}", ran.story());
+    assert!(scene.file("notes.txt").exists(), "{}", ran.story());
     let requests = scene.model.requests();
     let model = requests.iter().rev().find_map(|request| request.body["model"].as_str());
-    assert_eq!(model, Some("claude-sonnet-4-5"));
-    // A mode that never asks needs a new process; the session goes on in it.
-    conversation.set_mode(Mode::BypassPermissions).await.unwrap();
-    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:write")).await.unwrap();
-    let (events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    let asked = events.iter().any(|event| matches!(event.kind, Kind::RequestOpened(_)));
-    assert!(!asked, "nothing is asked now");
+    assert_eq!(model, Some(other));
+    // A mode that never asks may need a new process; the session goes on in it.
+    conversation.set_mode(wire.unasked()).await.unwrap();
+    let ran = say(&conversation, &mut live, "Go. SCENARIO:write").await.completed();
+    assert!(!ran.asked(), "nothing is asked now: {}", ran.story());
+    assert_eq!(scene.heard("MANGO"), 1);
     scene.close().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_process_per_turn_resumes_by_itself() {
-    let scene = Scene::with(Lifetime::Turn, Limits::default(), &[]).await;
-    let ran = scene.run(Mode::BypassPermissions, "The word is LIME. SCENARIO:shell").await;
-    assert_eq!(ran.end.status, TurnStatus::Completed, "{:?}", ran.end);
-    let ran = scene.run(Mode::BypassPermissions, "Again. SCENARIO:hello").await;
-    assert_eq!(ran.end.text.preview(), "Hello from the fake model.");
-    assert_eq!(heard(&scene, "LIME"), 1);
+pub(super) async fn unknown_session(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    scene.run(Mode::Default, MANGO).await.completed();
+    for directory in wire.sessions() {
+        std::fs::remove_dir_all(scene.home.home().join(directory)).unwrap();
+    }
+    let ran = scene.run(Mode::Default, "Again. SCENARIO:hello").await.ended(TurnStatus::Failed);
+    let error = ran.end.error.clone().unwrap();
+    assert_eq!(error.code, FailureCode::SessionUnknown, "{}", ran.story());
+    assert!(error.hint.unwrap().contains("--fresh"));
+    scene.hub.start_new_session(&key()).await.unwrap();
+    scene.run(Mode::Default, "Once more. SCENARIO:hello").await.completed();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_session_the_agent_forgot_is_an_error_with_a_way_out() {
-    let scene = Scene::new().await;
-    scene.run(Mode::Default, "Hi. SCENARIO:hello").await;
-    std::fs::remove_dir_all(scene.claude.home().join(".claude/projects")).unwrap();
-    let ran = scene.run(Mode::Default, "Again. SCENARIO:hello").await;
-    let error = ran.events.iter().rev().find_map(|event| match &event.kind {
-        Kind::TurnCompleted(end) => end.error.clone(),
-        _ => None,
-    });
-    let error = error.expect("a failed turn");
-    assert_eq!(error.code, tieline_event::FailureCode::SessionUnknown, "{error:?}");
-    assert!(error.hint.unwrap().contains("tieline reset"));
-    scene.hub.start_new_session(&key()).await.unwrap();
-    let ran = scene.run(Mode::Default, "Once more. SCENARIO:hello").await;
-    assert!(matches!(ran.events.last().unwrap().kind, Kind::TurnCompleted(_)));
+pub(super) async fn notify(wire: Wire) {
+    let scene = Setup { notify: true, ..Setup::new(wire) }.scene().await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    say(&conversation, &mut live, "Hi. SCENARIO:hello").await.completed();
+    let notes = scene.home.root().join("notes");
+    let note = soon("the notify program is called", || {
+        let notes = std::fs::read_to_string(&notes).ok()?;
+        serde_json::from_str::<Value>(notes.lines().next()?).ok()
+    })
+    .await;
+    assert_eq!(note["type"], "agent-turn-complete");
+    assert_eq!(note["last-assistant-message"], HELLO);
+    if wire != Wire::CodexProto {
+        let row = scene.hub.store().conversation(&key()).unwrap().unwrap();
+        assert_eq!(note["thread-id"].as_str(), row.native_session.as_deref(), "{note}");
+    }
+    scene.close().await;
+}
+
+pub(super) async fn preamble(wire: Wire) {
+    let scene = Setup { preamble: true, ..Setup::new(wire) }.scene().await;
+    scene.run(Mode::Default, "Hi. SCENARIO:hello").await.completed();
+    let line = format!("Workspace: {}", scene.home.workspace().display());
+    assert_eq!(scene.heard(&line), 1);
 }

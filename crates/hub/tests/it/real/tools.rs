@@ -1,140 +1,246 @@
-//! Text, tools, sub-agents, background work.
+//! Text, commands, files, plans and other tools.
 
-use tieline_event::{ItemBody, ItemStatus, Kind, Mode, Origin, Prompt, TurnStatus};
+use tieline_event::{ChangeKind, ItemBody, ItemStatus, Kind, Mode, Plan, PlanStatus, ToolClass};
 
-use super::{Scene, ends, items};
-use crate::bench::until_end;
+use serde_json::json;
+use tieline_testkit::model::{Block, Script};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hello() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::BypassPermissions, "Say it. SCENARIO:hello").await;
-    assert_eq!(ran.end.status, TurnStatus::Completed);
-    assert_eq!(ran.end.text.preview(), "Hello from the fake model.");
-    let usage = ran.end.usage.unwrap();
-    assert!(usage.output_tokens > 0 && usage.cost_usd.unwrap() > 0.0);
-    assert_eq!(ends(&ran.events), 1);
-    let unparsed: Vec<_> =
-        ran.events.iter().filter(|event| matches!(event.kind, Kind::Unparsed(_))).collect();
-    assert!(unparsed.is_empty(), "{unparsed:?}");
-    let configured = ran.events.iter().find_map(|event| match &event.kind {
-        Kind::ConversationConfigured(it) => Some(it.clone()),
-        _ => None,
-    });
-    let configured = configured.unwrap();
-    assert_eq!(configured.agent_version.as_deref(), Some("2.1.325"));
-    let abilities = configured.abilities.unwrap();
-    assert!(!abilities.models.is_empty() && !abilities.commands.is_empty());
+use super::scene::{HELLO, Ran, Scene, Setup, say};
+use super::wire::Wire;
+
+pub(super) async fn hello(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(wire.unasked()).await;
+    for _ in 0..2 {
+        let ran = say(&conversation, &mut live, "Say it. SCENARIO:hello").await.completed();
+        assert_eq!(ran.end.text.preview(), HELLO);
+        // What the script says for one answer: not the sum of all turns so far.
+        let usage = ran.end.usage.clone().unwrap();
+        assert_eq!(usage.output_tokens, 50, "{}", ran.story());
+        let all = usage.input_tokens + usage.cached_input_tokens;
+        assert!((1000..=1400).contains(&all), "{usage:?}");
+        let strange = ran.events.iter().any(|event| matches!(event.kind, Kind::Unparsed(_)));
+        assert!(!strange, "{}", ran.story());
+    }
+    scene.close().await;
+    let history = scene.history();
+    let configured: Vec<_> = history
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Kind::ConversationConfigured(it) => Some(it),
+            _ => None,
+        })
+        .collect();
+    let version = configured.iter().find_map(|it| it.agent_version.as_deref());
+    assert_eq!(version, Some(wire.version()));
+    let abilities = configured.iter().rev().find_map(|it| it.abilities.clone()).unwrap();
+    assert_eq!(abilities.streaming, wire.streams());
+    assert!(abilities.modes.contains(&Mode::AcceptEdits), "{abilities:?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn text_streams_in_parts_and_thinking_is_signed() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:long:100").await;
-    let text = ran.end.text.preview().to_owned();
-    assert_eq!(ran.streamed, text);
+pub(super) async fn streaming(wire: Wire) {
+    let ran = Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:long:100").await.completed();
+    let text = ran.end.text.preview();
     assert!(text.len() > 200, "{text}");
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:think").await;
-    let signed = ran.events.iter().any(|event| {
-        matches!(&event.kind, Kind::ItemCompleted(item)
-            if matches!(&item.body, ItemBody::Reasoning { signature: Some(_), .. }))
-    });
-    assert!(signed);
+    assert_eq!(ran.streamed, text);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn commands_succeed_and_fail_with_their_output() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:shell").await;
-    let ItemBody::Command { output, exit_code, .. } = &ran.items("command")[0].body else {
-        panic!("a command");
-    };
-    assert!(output.preview().contains("hello-from-shell"));
-    assert_eq!(*exit_code, Some(0));
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:fail-command").await;
-    let failed = ran.items("command").pop().unwrap();
-    let ItemBody::Command { output, exit_code, .. } = &failed.body else { panic!("a command") };
-    assert!(output.preview().contains("before-failure"));
-    assert_eq!((failed.status, *exit_code), (ItemStatus::Failed, Some(3)));
-    assert_eq!(ran.end.status, TurnStatus::Completed);
+/// Nothing is shown early, and the text comes whole.
+pub(super) async fn no_streaming(wire: Wire) {
+    let ran = Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:long:100").await.completed();
+    assert_eq!(ran.streamed, "");
+    assert!(ran.end.text.preview().contains("word99"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_edit_changes_the_file_and_shows_both_texts() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::AcceptEdits, "Go. SCENARIO:patch").await;
-    let file = scene.claude.workspace().join("notes.txt");
-    assert_eq!(std::fs::read_to_string(file).unwrap(), "alpha\ngamma\n");
-    let changes = ran.items("file_change");
-    let ItemBody::FileChange { changes } = &changes[1].body else { panic!("a change") };
-    assert_eq!(changes[0].old_text.as_ref().unwrap().preview(), "alpha\nbeta\n");
-    assert_eq!(changes[0].new_text.as_ref().unwrap().preview(), "alpha\ngamma\n");
-    assert!(changes[0].diff.as_ref().unwrap().preview().contains("-beta\n+gamma\n"));
+pub(super) async fn reasoning(wire: Wire) {
+    let ran = Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:think").await.completed();
+    let thought = ran.items("reasoning").pop().unwrap_or_else(|| panic!("{}", ran.story()));
+    let ItemBody::Reasoning { text, signature } = thought.body else { panic!("reasoning") };
+    assert!(text.preview().contains("The user wants a greeting."), "{text:?}");
+    assert_eq!(signature.is_some(), wire == Wire::Claude, "the provider's seal");
+    assert_eq!(ran.end.text.preview(), "Thought about it. Hello.");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parallel_tools_each_have_their_item() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:parallel").await;
+/// The only command of a turn: status, output, exit code.
+fn command(ran: &Ran) -> (ItemStatus, String, Option<i32>) {
     let commands = ran.items("command");
-    assert_eq!(commands.len(), 2);
+    assert_eq!(commands.len(), 1, "{}", ran.story());
+    match &commands[0].body {
+        ItemBody::Command { output, exit_code, .. } => {
+            (commands[0].status, output.preview().to_owned(), *exit_code)
+        }
+        other => panic!("a command, not {other:?}"),
+    }
+}
+
+pub(super) async fn command_runs(wire: Wire) {
+    let ran = Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:shell").await.completed();
+    let (status, output, exit_code) = command(&ran);
+    assert_eq!((status, exit_code), (ItemStatus::Ok, Some(0)), "{output}");
+    assert!(output.contains("hello-from-shell") && output.contains("to-stderr"), "{output}");
+    assert_eq!(ran.items("agent_message").len(), 2, "{}", ran.story());
+}
+
+pub(super) async fn command_fails(wire: Wire) {
+    let ran =
+        Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:fail-command").await.completed();
+    let (status, output, exit_code) = command(&ran);
+    assert_eq!((status, exit_code), (ItemStatus::Failed, Some(3)), "{output}");
+    assert!(output.contains("before-failure"), "{output}");
+}
+
+pub(super) async fn parallel_commands(wire: Wire) {
+    let ran = Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:parallel").await.completed();
+    let commands = ran.items("command");
+    assert_eq!(commands.len(), 2, "{}", ran.story());
     assert_ne!(commands[0].id, commands[1].id);
     assert!(commands.iter().all(|item| item.status == ItemStatus::Ok));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn work_in_the_background_brings_a_turn_of_its_own() {
-    let scene = Scene::new().await;
-    let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
-    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:background")).await.unwrap();
-    let (_, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!((end.status, end.open_tasks), (TurnStatus::Completed, 1));
-    let (events, _, end) = until_end(&mut live, &"t2".into()).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    let own = events
-        .iter()
-        .any(|event| matches!(&event.kind, Kind::TurnStarted(it) if it.origin == Origin::Agent));
-    assert!(own, "{events:?}");
-    let command = items(&events, "command").pop().unwrap();
-    assert_eq!(command.status, ItemStatus::Ok);
-    let turn = conversation.start_turn(Prompt::text("And? SCENARIO:hello")).await.unwrap();
-    let (_, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.text.preview(), "Hello from the fake model.");
-    scene.close().await;
+/// A command that writes, and asks for nothing.
+fn touch(scene: &Scene) {
+    let command = "touch touched.txt";
+    let call = match scene.wire {
+        Wire::CodexProto => Block::tool("shell", json!({"command": ["bash", "-lc", command]})),
+        _ => Block::tool("exec_command", json!({"cmd": command})),
+    };
+    scene.model.scenario("touch", Script::tool_then_say(call, "Tried."));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_sub_agent_does_stands_under_its_call() {
-    let scene = Scene::new().await;
-    let (conversation, mut live) = scene.open(Mode::BypassPermissions).await;
-    let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:subagent")).await.unwrap();
-    let (mut events, _, end) = until_end(&mut live, &turn).await;
-    assert_eq!(end.status, TurnStatus::Completed);
-    // The sub-agent works in the background; its end may bring a turn of its own.
-    while !events.iter().any(|event| event.parent.is_some() && is_command_end(&event.kind)) {
-        for entry in live.next().await.unwrap() {
-            if let tieline_hub::Entry::Event(shown) = entry {
-                events.push(shown.event.clone());
-            }
+pub(super) async fn sandbox(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    touch(&scene);
+    let ran = scene.run(Mode::Default, "Go. SCENARIO:touch").await.completed();
+    assert_eq!(command(&ran).0, ItemStatus::Failed, "{}", ran.story());
+    assert!(!scene.file("touched.txt").exists(), "it may only read");
+    let ran = scene.run(Mode::AcceptEdits, "Go. SCENARIO:touch").await.completed();
+    assert_eq!(command(&ran).0, ItemStatus::Ok, "{}", ran.story());
+    assert!(scene.file("touched.txt").exists(), "it may write in the workspace");
+}
+
+/// Without a sandbox a command fails; it does not run unguarded.
+pub(super) async fn no_sandbox(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    touch(&scene);
+    let ran = scene.run(Mode::AcceptEdits, "Go. SCENARIO:touch").await.completed();
+    let (status, output, _) = command(&ran);
+    assert_eq!(status, ItemStatus::Failed, "{}", ran.story());
+    assert!(output.contains("sandbox was required but not provided"), "{output}");
+    assert!(!scene.file("touched.txt").exists());
+}
+
+/// Runs `SCENARIO:patch` and gives the changes of its two steps.
+async fn patched(wire: Wire) -> Vec<tieline_event::FileChange> {
+    let scene = Scene::new(wire).await;
+    let ran = scene.run(wire.edits(), "Go. SCENARIO:patch").await.completed();
+    assert!(!ran.asked(), "{}", ran.story());
+    assert_eq!(std::fs::read_to_string(scene.file("notes.txt")).unwrap(), "alpha\ngamma\n");
+    let changed = ran.items("file_change").into_iter().map(|item| match item.body {
+        ItemBody::FileChange { mut changes } if item.status == ItemStatus::Ok => {
+            assert_eq!(changes.len(), 1);
+            changes.remove(0)
         }
-    }
-    let call = events.iter().find_map(|event| match &event.kind {
-        Kind::ItemStarted(item) if item.body.name() == "tool_call" => Some(item.id.clone()),
-        _ => None,
+        other => panic!("a change that went well, not {other:?}"),
     });
-    let under: Vec<_> = events.iter().filter(|event| event.parent == call).collect();
-    assert!(under.iter().any(|event| is_command_end(&event.kind)), "{events:?}");
+    changed.collect()
+}
+
+pub(super) async fn patch(wire: Wire) {
+    let changes = patched(wire).await;
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind).collect();
+    assert_eq!(kinds, [ChangeKind::Add, ChangeKind::Update]);
+    assert!(changes.iter().all(|change| change.path.ends_with("notes.txt")), "{changes:?}");
+}
+
+pub(super) async fn patch_text(wire: Wire) {
+    let changes = patched(wire).await;
+    assert_eq!(changes[0].new_text.as_ref().unwrap().preview(), "alpha\nbeta\n");
+    let diff = changes[1].diff.as_ref().unwrap().preview();
+    assert!(diff.contains("-beta\n+gamma\n"), "{diff}");
+    if wire == Wire::Claude {
+        assert_eq!(changes[1].old_text.as_ref().unwrap().preview(), "alpha\nbeta\n");
+        assert_eq!(changes[1].new_text.as_ref().unwrap().preview(), "alpha\ngamma\n");
+    }
+}
+
+/// The changes are named, and that is all.
+pub(super) async fn no_patch_text(wire: Wire) {
+    let told =
+        |change: &tieline_event::FileChange| change.diff.is_some() || change.new_text.is_some();
+    assert!(!patched(wire).await.iter().any(told));
+}
+
+pub(super) async fn plan(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let mut options = scene.options(wire.unasked());
+    let scenario = match wire {
+        // Its default model has no tool for a list of steps.
+        Wire::Claude => {
+            options.model = Some(wire.models().1.into());
+            "tasks"
+        }
+        _ => "plan",
+    };
+    let conversation = scene.hub.conversation(&crate::bench::key(), options).await.unwrap();
+    let mut live = conversation.subscribe(conversation.last_seq());
+    let ran = say(&conversation, &mut live, &format!("Go. SCENARIO:{scenario}")).await.completed();
     scene.close().await;
+    let plans: Vec<&Plan> = ran
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Kind::PlanUpdated(plan) => Some(plan),
+            _ => None,
+        })
+        .collect();
+    assert!(plans.len() >= 2, "{}", ran.story());
+    assert_ne!(plans[0].entries[0].status, PlanStatus::Completed);
+    let last = plans.last().unwrap();
+    assert_eq!(last.entries[0].text, "Look at the code");
+    assert!(last.entries.iter().all(|entry| entry.status == PlanStatus::Completed), "{last:?}");
 }
 
-fn is_command_end(kind: &Kind) -> bool {
-    matches!(kind, Kind::ItemCompleted(item) if item.body.name() == "command")
+/// The only call of the MCP tool.
+async fn mcp(wire: Wire, scenario: &str) -> (ItemStatus, String) {
+    let scene = Setup { mcp: true, ..Setup::new(wire) }.scene().await;
+    let ran = scene.run(Mode::Yolo, &format!("Go. SCENARIO:{scenario}")).await.completed();
+    let calls = ran.items("tool_call");
+    let call = calls.first().unwrap_or_else(|| panic!("{}", ran.story()));
+    let ItemBody::ToolCall { class, tool, server, output, .. } = &call.body else {
+        panic!("a tool call")
+    };
+    assert_eq!((*class, server.as_deref()), (ToolClass::Mcp, Some("fake")), "{call:?}");
+    assert_eq!(tool, "echo");
+    (call.status, format!("{output:?}"))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unknown_tool_fails_alone() {
-    let scene = Scene::new().await;
-    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:unknown-tool").await;
-    assert_eq!(ran.items("tool_call")[0].status, ItemStatus::Failed);
-    assert_eq!(ran.end.status, TurnStatus::Completed);
+pub(super) async fn mcp_tool(wire: Wire) {
+    let (status, output) = mcp(wire, "mcp").await;
+    assert_eq!(status, ItemStatus::Ok);
+    assert!(output.contains("\"hi\""), "{output}");
+}
+
+pub(super) async fn mcp_tool_fails(wire: Wire) {
+    let (status, output) = mcp(wire, "mcp-fail").await;
+    assert_eq!(status, ItemStatus::Failed);
+    assert!(output.contains("fail"), "{output}");
+}
+
+pub(super) async fn web_search(wire: Wire) {
+    let ran =
+        Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:websearch").await.completed();
+    let searches = ran.items("web_search");
+    let search = searches.first().unwrap_or_else(|| panic!("{}", ran.story()));
+    let ItemBody::WebSearch { query, .. } = &search.body else { panic!("a search") };
+    assert_eq!((query.as_str(), search.status), ("rust async traits", ItemStatus::Ok));
+}
+
+pub(super) async fn unknown_tool(wire: Wire) {
+    let ran =
+        Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:unknown-tool").await.completed();
+    assert_eq!(ran.end.text.preview(), "That tool does not exist.");
+    // Codex tells the model alone.
+    let failed: Vec<_> = ran.items("tool_call").iter().map(|item| item.status).collect();
+    let expected: &[_] = if wire == Wire::Claude { &[ItemStatus::Failed] } else { &[] };
+    assert_eq!(failed, expected);
 }

@@ -1,0 +1,76 @@
+//! What the three wires of Codex have in common: the program, its version, its policies, its
+//! failures.
+//!
+//! The wires themselves are [`codex_app`](crate::codex_app), [`codex_exec`](crate::codex_exec) and
+//! [`codex_proto`](crate::codex_proto).
+
+mod change;
+mod command;
+mod failure;
+mod version;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tieline_event::{Mode, Policy};
+use tieline_proc::Env;
+
+pub(crate) use change::{change_kind, file_change, from_map};
+pub(crate) use command::{bare_command, bare_words};
+pub(crate) use failure::{explain_exit, failure, is_retry, session_unknown};
+pub use version::{Version, Versions};
+
+/// Variables that are Codex's own, by prefix: they reach it even when they look like secrets.
+pub const OWN_VARIABLES: &[&str] = &["OPENAI_", "CODEX_", "AZURE_OPENAI_", "AWS_", "RUST_LOG"];
+
+/// The first version whose app server speaks of threads and turns.
+pub const FIRST_APP_SERVER: Version = Version(0, 60, 0);
+
+/// The last version that has the `proto` command.
+pub const LAST_PROTO: Version = Version(0, 42, u32::MAX);
+
+/// The program `codex` and what it is started with, whatever it is to speak.
+#[derive(Debug, Clone)]
+pub struct Codex {
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// Arguments before ours, from the user's configuration: `-c key=value`, `-p profile`, …
+    pub args: Vec<String>,
+    /// The environment it gets.
+    pub env: Env,
+    /// Each prompt names the workspace first.
+    pub preamble: bool,
+    /// The program it is to call at the end of each turn.
+    pub notify: Option<Vec<String>>,
+    /// What is known about versions.
+    pub versions: Arc<Versions>,
+}
+
+/// What a mode and a policy mean for Codex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// When it asks and what commands reach.
+    pub(crate) policy: Policy,
+    /// Commands have a network inside the workspace's sandbox.
+    pub(crate) network: bool,
+    /// The model plans and does not act.
+    pub(crate) plan: bool,
+}
+
+impl Rules {
+    pub(crate) fn of(mode: Mode, policy: Option<Policy>) -> Self {
+        Self {
+            policy: policy.unwrap_or(Policy::of(mode)),
+            network: policy.is_none() && mode == Mode::BypassPermissions,
+            plan: policy.is_none() && mode == Mode::Plan,
+        }
+    }
+}
+
+/// The override that makes Codex call a program at the end of each turn.
+pub(crate) fn notify_override(words: &[String]) -> String {
+    // A string of JSON is one of TOML too, but for characters no path has.
+    let quoted: Vec<String> =
+        words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+    format!("notify=[{}]", quoted.join(","))
+}

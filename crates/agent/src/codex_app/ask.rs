@@ -1,0 +1,340 @@
+//! What the server asks, and how it is answered.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tieline_event::{
+    Answer, Approval, ChoiceKind, ItemBody, ItemId, Json, NoticeLevel, Question, QuestionOption,
+    Request, RequestBody, RequestId, Scope,
+};
+use tieline_wire::codex_app::{ApprovalRequest, Elicitation, NetworkContext, UserInputRequest};
+use tieline_wire::jsonrpc::Id;
+
+use super::form;
+use crate::codex::{bare_command, bare_words, from_map};
+use crate::ledger::Ledger;
+use crate::words::{allow, allow_session, choice, deny, first_line, stop};
+
+/// What is needed to answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The server's id; it counts from zero in every process.
+    pub(super) wire_id: Id,
+    /// Which item it is about.
+    pub(super) item: Option<String>,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Command {
+        rule: Option<Box<RawValue>>,
+        network: Option<Box<RawValue>>,
+    },
+    Files,
+    /// The older form of both.
+    Legacy,
+    Permissions(Box<RawValue>),
+    Input,
+    Form(Option<Box<RawValue>>),
+}
+
+/// A request as everybody sees it, or the reason why it is refused at once.
+pub(super) type Understood = Result<(Asked, Request), String>;
+
+/// Reads a request of the server.
+pub(super) fn understand(
+    wire_id: Id,
+    method: &str,
+    params: Option<&RawValue>,
+    ledger: &mut Ledger,
+) -> Understood {
+    let params = params.map_or("{}", RawValue::get);
+    let unreadable = |error: serde_json::Error| format!("{method} is not understood: {error}");
+    let (item, what, mut request) = match method {
+        "item/commandExecution/requestApproval" => {
+            let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            command(&asked)
+        }
+        "item/fileChange/requestApproval" => {
+            let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            files(&asked, What::Files, ledger)
+        }
+        "execCommandApproval" => {
+            let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            let (item, _, request) = command(&asked);
+            (item, What::Legacy, request)
+        }
+        "applyPatchApproval" => {
+            let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            files(&asked, What::Legacy, ledger)
+        }
+        "item/permissions/requestApproval" => {
+            let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            permissions(&asked)
+        }
+        "item/tool/requestUserInput" => {
+            let asked: UserInputRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            user_input(asked)
+        }
+        "mcpServer/elicitation/request" => {
+            let asked: Elicitation<'_> = serde_json::from_str(params).map_err(unreadable)?;
+            elicitation(&asked)
+        }
+        _ => return Err(format!("tieline does not know the request {method}")),
+    };
+    if let Some(frame) = ledger.frame() {
+        request.id = RequestId::new(format!("r{frame}"));
+    }
+    request.item = item.as_deref().filter(|id| ledger.item(id).is_some()).map(ItemId::from);
+    Ok((Asked { wire_id, item, what }, request))
+}
+
+type Parts = (Option<String>, What, Request);
+
+fn request(title: String, reason: Option<String>, body: RequestBody) -> Request {
+    let options = vec![allow(), allow_session(), deny(), stop()];
+    Request { id: RequestId::from("r"), item: None, title, reason, body, options }
+}
+
+fn approval(tool: &str) -> Approval {
+    Approval {
+        tool: tool.to_owned(),
+        command: None,
+        path: None,
+        changes: Vec::new(),
+        input: None,
+        suggestions: Vec::new(),
+    }
+}
+
+fn command(asked: &ApprovalRequest<'_>) -> Parts {
+    let line = asked.command.map(|raw| match serde_json::from_str::<Vec<String>>(raw.get()) {
+        Ok(words) => bare_words(&words),
+        Err(_) => bare_command(&serde_json::from_str::<String>(raw.get()).unwrap_or_default()),
+    });
+    let network = asked.proposed_network_policy_amendments.as_deref().unwrap_or_default();
+    let network = network.iter().find(|raw| is_allowance(raw)).map(|raw| (**raw).to_owned());
+    let title = match (&asked.network_approval_context, &line) {
+        (Some(NetworkContext { host, protocol }), _) => {
+            let protocol = protocol.as_deref().unwrap_or("network");
+            format!("Connect to {host} ({protocol})")
+        }
+        (None, Some(line)) => format!("Run {}", first_line(line)),
+        (None, None) => "Run a command".to_owned(),
+    };
+    let rule = asked.proposed_execpolicy_amendment.filter(|raw| raw.get() != "null");
+    let suggestions =
+        rule.map(Json::from_raw).into_iter().chain(network.as_deref().map(Json::from_raw));
+    let body = RequestBody::Approval(Approval {
+        command: line,
+        suggestions: suggestions.collect(),
+        ..approval("command")
+    });
+    let mut request = request(title, asked.reason.as_deref().map(str::to_owned), body);
+    if let Some(label) = lasting_label(rule, network.as_deref()) {
+        request.options.insert(2, choice("always", &label, ChoiceKind::AllowAlways));
+    }
+    let rule = rule.map(ToOwned::to_owned);
+    (asked.item_id.as_deref().map(str::to_owned), What::Command { rule, network }, request)
+}
+
+fn is_allowance(amendment: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Amendment {
+        action: String,
+    }
+    serde_json::from_str(amendment.get()).is_ok_and(|it: Amendment| it.action == "allow")
+}
+
+/// What a yes for ever would allow, in words.
+fn lasting_label(rule: Option<&RawValue>, network: Option<&RawValue>) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Host {
+        host: String,
+    }
+    if let Some(rule) = rule {
+        let words: Vec<String> = serde_json::from_str(rule.get()).ok()?;
+        return Some(format!("Yes, always for {}", first_line(&bare_words(&words))));
+    }
+    let Host { host } = serde_json::from_str(network?.get()).ok()?;
+    Some(format!("Yes, always for {host}"))
+}
+
+/// The server does not repeat what is to change: it stands in the item before.
+fn files(asked: &ApprovalRequest<'_>, what: What, ledger: &Ledger) -> Parts {
+    let item = asked.item_id.as_deref().map(str::to_owned);
+    let changes = match item.as_deref().and_then(|id| ledger.item(id)).map(|item| &item.body) {
+        Some(ItemBody::FileChange { changes }) => changes.clone(),
+        _ => asked.file_changes.map(from_map).unwrap_or_default(),
+    };
+    let title = match changes.as_slice() {
+        [] => "Change files".to_owned(),
+        [one] => format!("Change {}", one.path),
+        [first, rest @ ..] => format!("Change {} and {} more", first.path, rest.len()),
+    };
+    let reason = asked.reason.as_deref().map(str::to_owned).or_else(|| {
+        let root = asked.grant_root.as_deref()?;
+        Some(format!("{root} would become writable for the session"))
+    });
+    let body = RequestBody::Approval(Approval {
+        path: changes.first().map(|change| change.path.clone()),
+        changes,
+        ..approval("files")
+    });
+    (item, what, request(title, reason, body))
+}
+
+fn permissions(asked: &ApprovalRequest<'_>) -> Parts {
+    let wanted =
+        asked.permissions.map(ToOwned::to_owned).unwrap_or_else(|| RawValue::NULL.to_owned());
+    let body = RequestBody::Approval(Approval {
+        path: asked.cwd.as_deref().map(str::to_owned),
+        ..approval("permissions")
+    });
+    let reason = asked.reason.as_deref().unwrap_or("the agent asks for");
+    let reason = Some(format!("{reason}: {}", wanted.get()));
+    let request = request("Have more permissions".to_owned(), reason, body);
+    (asked.item_id.as_deref().map(str::to_owned), What::Permissions(wanted), request)
+}
+
+fn user_input(asked: UserInputRequest<'_>) -> Parts {
+    let item = asked.item_id.as_deref().map(str::to_owned);
+    let question = |it: tieline_wire::codex_app::Question| {
+        let options: Vec<_> = it.options.unwrap_or_default();
+        Question {
+            id: it.id,
+            header: it.header,
+            text: it.question,
+            multiple: false,
+            free_text: it.is_other || options.is_empty(),
+            secret: it.is_secret,
+            options: options
+                .into_iter()
+                .map(|it| QuestionOption { label: it.label, description: it.description })
+                .collect(),
+        }
+    };
+    let questions: Vec<_> = asked.questions.into_iter().map(question).collect();
+    let title = questions.first().map(|it| it.text.clone()).unwrap_or_default();
+    let mut request = request(title, None, RequestBody::Question { questions });
+    request.options = vec![deny(), stop()];
+    (item, What::Input, request)
+}
+
+fn elicitation(asked: &Elicitation<'_>) -> Parts {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Meta {
+        codex_approval_kind: Option<String>,
+        tool_params: Option<Box<RawValue>>,
+    }
+    let meta: Meta =
+        asked.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let with = meta.tool_params.map(|params| format!(", with {}", params.get()));
+    let with = with.unwrap_or_default();
+    let reason = Some(format!("asked by the MCP server {}{with}", &*asked.server_name));
+    let title = first_line(&asked.message);
+    let questions = asked.requested_schema.map(form::questions).unwrap_or_default();
+    let is_approval = meta.codex_approval_kind.is_some() || questions.is_empty();
+    let schema = asked.requested_schema.map(ToOwned::to_owned);
+    let mut request = match is_approval {
+        true => {
+            let body = RequestBody::Approval(Approval {
+                path: asked.url.as_deref().map(str::to_owned),
+                ..approval(&asked.server_name)
+            });
+            request(title, reason, body)
+        }
+        false => request(title, reason, RequestBody::Question { questions }),
+    };
+    request.options = match is_approval {
+        true => vec![allow(), deny(), stop()],
+        false => vec![deny(), stop()],
+    };
+    (None, What::Form(schema), request)
+}
+
+/// The result that goes back.
+pub(super) fn answer(asked: &Asked, answer: &Answer) -> Result<Value, String> {
+    if let Answer::Allow { input: Some(_), .. } = answer {
+        return Err("Codex takes a yes or a no, but no changed input".to_owned());
+    }
+    let is_question = matches!(asked.what, What::Input | What::Form(_));
+    if matches!(answer, Answer::Answers { .. }) && !is_question {
+        return Err("this request wants a yes or a no".to_owned());
+    }
+    Ok(match (&asked.what, answer) {
+        (What::Command { rule, network }, _) => {
+            json!({"decision": command_decision(rule.as_deref(), network.as_deref(), answer)})
+        }
+        (What::Files, _) => json!({"decision": plain_decision(answer)}),
+        (What::Legacy, Answer::Allow { scope: Scope::Once, .. }) => json!({"decision": "approved"}),
+        (What::Legacy, Answer::Deny { stop: true, .. }) => json!({"decision": "abort"}),
+        (What::Legacy, Answer::Deny { .. }) => json!({"decision": "denied"}),
+        (What::Legacy, _) => json!({"decision": "approved_for_session"}),
+        (What::Permissions(wanted), Answer::Allow { scope, .. }) => {
+            let scope = if *scope == Scope::Once { "turn" } else { "session" };
+            json!({"permissions": wanted, "scope": scope})
+        }
+        (What::Permissions(_), _) => json!({"permissions": {}, "scope": "turn"}),
+        (What::Input, Answer::Answers { answers }) => {
+            let answers: serde_json::Map<String, Value> =
+                answers.iter().map(|(id, given)| (id.clone(), json!({"answers": given}))).collect();
+            json!({"answers": answers})
+        }
+        (What::Input, _) => json!({"answers": {}}),
+        (What::Form(schema), Answer::Answers { answers }) => {
+            let content = schema.as_deref().map(|schema| form::fill(schema, answers));
+            json!({"action": "accept", "content": content, "_meta": null})
+        }
+        (What::Form(_), Answer::Allow { .. }) => {
+            json!({"action": "accept", "content": {}, "_meta": null})
+        }
+        (What::Form(_), Answer::Deny { stop, .. }) => {
+            let action = if *stop { "cancel" } else { "decline" };
+            json!({"action": action, "content": null, "_meta": null})
+        }
+    })
+}
+
+fn plain_decision(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Allow { scope: Scope::Once, .. } => "accept",
+        Answer::Deny { stop: true, .. } => "cancel",
+        Answer::Deny { .. } => "decline",
+        _ => "acceptForSession",
+    }
+}
+
+fn command_decision(rule: Option<&RawValue>, network: Option<&RawValue>, answer: &Answer) -> Value {
+    match (answer, rule, network) {
+        (Answer::Allow { scope: Scope::Always, .. }, Some(rule), _) => {
+            json!({"acceptWithExecpolicyAmendment": {"execpolicy_amendment": rule}})
+        }
+        (Answer::Allow { scope: Scope::Always, .. }, None, Some(network)) => {
+            json!({"applyNetworkPolicyAmendment": {"network_policy_amendment": network}})
+        }
+        _ => json!(plain_decision(answer)),
+    }
+}
+
+/// Whether a no to it ends the turn without the server's own `cancel`.
+pub(super) fn needs_interrupt(asked: &Asked, answer: &Answer) -> bool {
+    matches!(answer, Answer::Deny { stop: true, .. })
+        && matches!(asked.what, What::Input | What::Permissions(_) | What::Form(_))
+}
+
+/// A tool of ours is called, and we have none.
+pub(super) fn no_such_tool(params: Option<&RawValue>, ledger: &mut Ledger) -> Value {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Call {
+        tool: String,
+    }
+    let Call { tool } =
+        params.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let text = format!("the client has no tool {tool:?}");
+    ledger.notice(NoticeLevel::Warning, "unsupported_request", text.clone());
+    json!({"contentItems": [{"type": "inputText", "text": text}], "success": false})
+}

@@ -1,0 +1,713 @@
+//! The core: lines in, ledger entries and lines out.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tieline_event::{
+    Abilities, AgentCommand, Answer, Configured, Content, EndSignal, Failure, FailureCode,
+    ImageSource, ItemId, ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt,
+    RequestId, TurnId, TurnStatus,
+};
+use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, Tokens, TurnNews};
+use tieline_wire::jsonrpc::write::{self, Form};
+use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
+
+use super::ask::{self, Asked};
+use crate::codex::{Rules, Version, explain_exit, failure, session_unknown};
+use crate::driver::{Driver, ExitInfo, Launch, Refused};
+use crate::ledger::{Ledger, Meta, TurnEnd};
+use crate::words::first_line;
+
+/// The server takes no more requests for now.
+const OVERLOADED: i64 = -32001;
+
+/// No such request.
+const UNKNOWN_METHOD: i64 = -32601;
+
+/// How often an overloaded server is asked again.
+const MOST_TRIES: u32 = 8;
+
+/// The first pause before it is asked again; each next one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// `on-failure` is gone from this version on; what replaced it is `on-request`.
+const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
+
+/// Speaks with one thread of an app server.
+#[derive(Debug)]
+pub struct AppDriver {
+    version: Version,
+    workspace: String,
+    mode: Mode,
+    policy: Option<Policy>,
+    /// The model the user chose.
+    model: Option<String>,
+    /// The model in use, as the server tells it.
+    model_in_use: Option<String>,
+    resume: Option<(String, bool)>,
+    calls: Calls<Call>,
+    /// Calls that an overloaded server is asked again when we are woken.
+    retries: Vec<Call>,
+    pub(super) asked: HashMap<RequestId, Asked>,
+    pub(super) thread: Option<String>,
+    is_opening: bool,
+    /// What was said before the thread was there.
+    waiting: VecDeque<(TurnId, Prompt)>,
+    /// Turns of ours by the server's name for them.
+    pub(super) turns: Vec<(String, TurnId)>,
+    /// Turns of ours whose name has not come yet.
+    pub(super) nameless: VecDeque<TurnId>,
+    /// What was said in the middle of a turn that has no name yet.
+    unsteered: Vec<Prompt>,
+    /// An interrupt waits for the turn's name.
+    wants_interrupt: bool,
+    /// Threads of other agents that this one started, by the item that did.
+    pub(super) helpers: HashMap<String, ItemId>,
+    /// Items that a person or a policy said no to.
+    pub(super) refused: HashMap<String, ItemStatus>,
+    /// The thread's tokens when this turn began, and as they were told last.
+    pub(super) tokens_before: Option<Tokens>,
+    pub(super) tokens: Option<Tokens>,
+    pub(super) context_window: Option<u64>,
+    pub(super) last_error: Option<Failure>,
+    /// The parts of reasoning that stream as a summary; raw text beside it is not shown.
+    pub(super) summaries: HashMap<String, u64>,
+    pub(super) compacted: bool,
+    pub(super) last_limit: Option<(u64, u64)>,
+    /// The server plans, so it must be told when to stop that.
+    may_plan: bool,
+    abilities: Abilities,
+    skills: HashMap<String, String>,
+    spoke: bool,
+}
+
+#[derive(Debug)]
+struct Call {
+    what: What,
+    method: &'static str,
+    params: Value,
+    n_tries: u32,
+}
+
+#[derive(Debug)]
+enum What {
+    Initialize,
+    Open,
+    Turn(TurnId),
+    Review(TurnId),
+    Compact(TurnId),
+    Steer(Prompt),
+    Interrupt,
+    Models,
+    Skills,
+    Account,
+}
+
+impl AppDriver {
+    /// A driver for a conversation; its requests are numbered from `first_id` on.
+    pub fn new(launch: &Launch<'_>, version: Version, first_id: i64) -> Self {
+        Self {
+            version,
+            workspace: launch.workspace.display().to_string(),
+            mode: launch.mode,
+            policy: launch.policy,
+            model: launch.model.map(str::to_owned),
+            model_in_use: None,
+            resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
+            calls: Calls::numbered_from(first_id),
+            retries: Vec::new(),
+            asked: HashMap::new(),
+            thread: None,
+            is_opening: false,
+            waiting: VecDeque::new(),
+            turns: Vec::new(),
+            nameless: VecDeque::new(),
+            unsteered: Vec::new(),
+            wants_interrupt: false,
+            helpers: HashMap::new(),
+            refused: HashMap::new(),
+            tokens_before: None,
+            tokens: None,
+            context_window: None,
+            last_error: None,
+            summaries: HashMap::new(),
+            compacted: false,
+            last_limit: None,
+            // A thread from another process may have been left planning.
+            may_plan: launch.resume.is_some(),
+            abilities: Abilities {
+                modes: Mode::ALL.to_vec(),
+                commands: commands(),
+                steering: true,
+                fork: true,
+                images: true,
+                questions: true,
+                approvals: true,
+                streaming: true,
+                ..Abilities::default()
+            },
+            skills: HashMap::new(),
+            spoke: false,
+        }
+    }
+
+    fn call(&mut self, what: What, method: &'static str, params: Value, ledger: &mut Ledger) {
+        self.send(Call { what, method, params, n_tries: 0 }, ledger);
+    }
+
+    fn send(&mut self, mut call: Call, ledger: &mut Ledger) {
+        call.n_tries += 1;
+        let (method, params) = (call.method, std::mem::take(&mut call.params));
+        let kept = params.clone();
+        let id = self.calls.open(Call { params: kept, ..call });
+        ledger.write(&write::request(Form::Bare, &Id::Number(id), method, &params));
+    }
+
+    fn answered(&mut self, id: &Id, result: &RawValue, ledger: &mut Ledger) {
+        // A late or repeated answer is nobody's.
+        let Some(Call { what, method, .. }) = self.calls.close(id) else {
+            tracing::debug!(%id, "late or unknown answer");
+            return;
+        };
+        let text = result.get();
+        match what {
+            What::Initialize => self.initialized(serde_json::from_str(text).ok(), ledger),
+            What::Open => match serde_json::from_str::<Opened<'_>>(text) {
+                Ok(opened) => self.opened(&opened, ledger),
+                Err(error) => self.cannot_open(protocol(method, &error), ledger),
+            },
+            What::Turn(turn) | What::Review(turn) => {
+                match serde_json::from_str::<TurnNews<'_>>(text) {
+                    Ok(news) => self.named(turn, &news.turn.id, ledger),
+                    Err(error) => self.fail(&turn, protocol(method, &error), ledger),
+                }
+            }
+            What::Models => {
+                if let Ok(models) = serde_json::from_str(text) {
+                    self.learn_models(models, ledger);
+                }
+            }
+            What::Skills => {
+                if let Ok(skills) = serde_json::from_str(text) {
+                    self.learn_skills(skills, ledger);
+                }
+            }
+            What::Account => {
+                let account = serde_json::from_str::<Account<'_>>(text);
+                if account.is_ok_and(|it| it.requires_openai_auth && is_null(it.account)) {
+                    ledger.notice(
+                        NoticeLevel::Warning,
+                        "not_logged_in",
+                        "nobody is logged in to Codex: run `codex login`, or set OPENAI_API_KEY",
+                    );
+                }
+            }
+            What::Compact(_) | What::Steer(_) | What::Interrupt => {}
+        }
+    }
+
+    fn was_refused(&mut self, id: &Id, error: &ErrorObject, ledger: &mut Ledger) {
+        let Some(call) = self.calls.close(id) else {
+            tracing::debug!(%id, "late or unknown refusal");
+            return;
+        };
+        if error.code == OVERLOADED && call.n_tries < MOST_TRIES {
+            let pause = FIRST_PAUSE.saturating_mul(1 << (call.n_tries - 1)).min(LONGEST_PAUSE);
+            ledger.notice(
+                NoticeLevel::Info,
+                "overloaded",
+                format!("the server is overloaded; {} is tried again", call.method),
+            );
+            self.retries.push(call);
+            ledger.wake_after(pause);
+            return;
+        }
+        let message = error.message.as_str();
+        match call.what {
+            What::Initialize => {
+                let message = format!("the app server refuses to begin: {message}");
+                self.cannot_open(Failure::new(FailureCode::Protocol, message), ledger);
+            }
+            What::Open => {
+                let is_unknown = message.contains("no rollout found")
+                    || message.contains("thread not found")
+                    || message.contains("invalid thread id");
+                let failure = match is_unknown {
+                    true => session_unknown().detail(message),
+                    false => refusal(message),
+                };
+                self.cannot_open(failure, ledger);
+            }
+            What::Turn(turn) | What::Review(turn) | What::Compact(turn) => {
+                self.fail(&turn, refusal(message), ledger);
+            }
+            What::Steer(prompt) => self.unheard(&prompt, message, ledger),
+            What::Interrupt => {
+                // The turn has just ended by itself, or the grace period ends the process.
+                ledger.notice(NoticeLevel::Info, "interrupt_refused", message);
+            }
+            What::Models | What::Skills | What::Account => {
+                tracing::debug!(method = call.method, %message, "the server does not tell");
+            }
+        }
+    }
+
+    fn initialized(&mut self, answer: Option<Initialized<'_>>, ledger: &mut Ledger) {
+        let agent = answer.and_then(|answer| answer.user_agent);
+        if let Some(version) = agent.as_deref().and_then(Version::find) {
+            self.version = version;
+        }
+        ledger.write(&write::notification(Form::Bare, "initialized", None::<&()>));
+        self.open(ledger);
+    }
+
+    /// Begins, resumes or forks the thread.
+    fn open(&mut self, ledger: &mut Ledger) {
+        self.is_opening = true;
+        let Rules { policy, .. } = self.rules();
+        let mut params = json!({
+            "cwd": self.workspace,
+            "approvalPolicy": self.approval_policy(),
+            "sandbox": policy.reach.name(),
+        });
+        if let Some(model) = &self.model {
+            params["model"] = json!(model);
+        }
+        let method = match &self.resume {
+            None => "thread/start",
+            Some((session, fork)) => {
+                params["threadId"] = json!(session);
+                // The history is ours already.
+                params["excludeTurns"] = json!(true);
+                if *fork { "thread/fork" } else { "thread/resume" }
+            }
+        };
+        self.call(What::Open, method, params, ledger);
+    }
+
+    fn opened(&mut self, opened: &Opened<'_>, ledger: &mut Ledger) {
+        self.is_opening = false;
+        self.thread = Some(opened.thread.id.to_string());
+        self.model_in_use = opened.model.as_deref().map(str::to_owned);
+        ledger.configured(Configured {
+            agent_version: Some(self.version.to_string()),
+            model: self.model_in_use.clone(),
+            mode: Some(self.mode),
+            policy: self.policy,
+            cwd: opened.cwd.as_deref().map(str::to_owned),
+            abilities: Some(self.abilities.clone()),
+        });
+        while let Some((turn, prompt)) = self.waiting.pop_front() {
+            self.begin(turn, &prompt, ledger);
+        }
+        // Only now: the turn goes first.
+        self.call(What::Account, "account/read", json!({"refreshToken": false}), ledger);
+        self.call(What::Models, "model/list", json!({}), ledger);
+        let here = json!({"cwds": [self.workspace]});
+        self.call(What::Skills, "skills/list", here, ledger);
+    }
+
+    /// There is no thread: what waited for it fails, and the next turn tries again.
+    fn cannot_open(&mut self, failure: Failure, ledger: &mut Ledger) {
+        self.is_opening = false;
+        self.waiting.clear();
+        for turn in std::mem::take(&mut self.nameless) {
+            ledger.end_turn(&turn, TurnEnd::failed(failure.clone(), EndSignal::Wire));
+        }
+    }
+
+    fn fail(&mut self, turn: &TurnId, failure: Failure, ledger: &mut Ledger) {
+        self.nameless.retain(|nameless| nameless != turn);
+        ledger.end_turn(turn, TurnEnd::failed(failure, EndSignal::Wire));
+    }
+
+    /// Tells the server about a turn.
+    fn begin(&mut self, turn: TurnId, prompt: &Prompt, ledger: &mut Ledger) {
+        let thread = self.thread.clone().unwrap_or_default();
+        match slash_command(prompt) {
+            Some(("compact", _)) => {
+                let params = json!({"threadId": thread});
+                self.call(What::Compact(turn), "thread/compact/start", params, ledger);
+            }
+            Some(("review", rest)) => {
+                let target = match rest {
+                    "" => json!({"type": "uncommittedChanges"}),
+                    rest => json!({"type": "custom", "instructions": rest}),
+                };
+                let params = json!({"threadId": thread, "target": target, "delivery": "inline"});
+                self.call(What::Review(turn), "review/start", params, ledger);
+            }
+            _ => {
+                let params = self.turn_params(&thread, prompt);
+                self.call(What::Turn(turn), "turn/start", params, ledger);
+            }
+        }
+    }
+
+    /// Everything a turn depends on is said with each turn, so that a thread from another process
+    /// has the mode, the model and the directory this conversation has.
+    fn turn_params(&mut self, thread: &str, prompt: &Prompt) -> Value {
+        let Rules { policy, network, plan } = self.rules();
+        let sandbox = match policy.reach {
+            tieline_event::Reach::ReadOnly => json!({"type": "readOnly"}),
+            tieline_event::Reach::WorkspaceWrite => json!({
+                "type": "workspaceWrite",
+                "writableRoots": [],
+                "networkAccess": network,
+                "excludeTmpdirEnvVar": false,
+                "excludeSlashTmp": false,
+            }),
+            tieline_event::Reach::DangerFullAccess => json!({"type": "dangerFullAccess"}),
+        };
+        let mut params = json!({
+            "threadId": thread,
+            "input": self.input(prompt),
+            "cwd": self.workspace,
+            "approvalPolicy": self.approval_policy(),
+            "sandboxPolicy": sandbox,
+        });
+        if let Some(model) = &self.model {
+            params["model"] = json!(model);
+        }
+        let model = self.model.as_ref().or(self.model_in_use.as_ref());
+        if (plan || self.may_plan)
+            && let Some(model) = model
+        {
+            let mode = if plan { "plan" } else { "default" };
+            params["collaborationMode"] = json!({
+                "mode": mode,
+                "settings": {
+                    "model": model,
+                    "reasoning_effort": null,
+                    "developer_instructions": null,
+                },
+            });
+            self.may_plan = plan;
+        }
+        params
+    }
+
+    fn rules(&self) -> Rules {
+        Rules::of(self.mode, self.policy)
+    }
+
+    fn approval_policy(&self) -> &'static str {
+        use tieline_event::AskWhen;
+        match self.rules().policy.ask {
+            AskWhen::OnFailure if self.version >= WITHOUT_ON_FAILURE => AskWhen::OnRequest.name(),
+            ask => ask.name(),
+        }
+    }
+
+    fn input(&self, prompt: &Prompt) -> Vec<Value> {
+        let text = |text: &str| json!({"type": "text", "text": text, "text_elements": []});
+        let piece = |piece: &Content| match piece {
+            Content::Image { mime, source } => match source {
+                ImageSource::Base64(data) => {
+                    let url = format!("data:{mime};base64,{}", data.preview());
+                    json!({"type": "image", "url": url})
+                }
+                ImageSource::Url(url) => match url.strip_prefix("file://") {
+                    Some(path) => json!({"type": "localImage", "path": path}),
+                    None => json!({"type": "image", "url": url}),
+                },
+                ImageSource::Blob(blob) => text(&format!("[image {}]", blob.sha256)),
+            },
+            Content::Skill { name } => match self.skills.get(name) {
+                Some(path) => json!({"type": "skill", "name": name, "path": path}),
+                None => text(&format!("${name}")),
+            },
+            other => text(&crate::words::plain(other)),
+        };
+        prompt.content.iter().map(piece).collect()
+    }
+
+    /// A turn of ours has its name.
+    pub(super) fn named(&mut self, turn: TurnId, name: &str, ledger: &mut Ledger) {
+        self.nameless.retain(|nameless| *nameless != turn);
+        if !ledger.is_open(&turn) {
+            return;
+        }
+        if !self.turns.iter().any(|(_, known)| *known == turn) {
+            self.turns.push((name.to_owned(), turn));
+        }
+        // Only a thread that has had a turn can be found again.
+        if let Some(thread) = &self.thread {
+            ledger.set_session(thread);
+        }
+        for prompt in std::mem::take(&mut self.unsteered) {
+            self.pass_on(&prompt, ledger);
+        }
+        if std::mem::take(&mut self.wants_interrupt) {
+            self.interrupt(ledger);
+        }
+    }
+
+    /// Says something in the running turn.
+    fn pass_on(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
+        let (Some(thread), Some((name, _))) = (&self.thread, self.turns.last()) else {
+            self.unsteered.push(prompt.clone());
+            return;
+        };
+        let params =
+            json!({"threadId": thread, "expectedTurnId": name, "input": self.input(prompt)});
+        self.call(What::Steer(prompt.clone()), "turn/steer", params, ledger);
+    }
+
+    /// A message came too late for its turn: it begins one of its own.
+    fn unheard(&mut self, prompt: &Prompt, why: &str, ledger: &mut Ledger) {
+        if ledger.current_turn().is_some() {
+            let text = format!("a message was not taken into the turn: {why}");
+            ledger.notice(NoticeLevel::Error, "steer_refused", text);
+            return;
+        }
+        let turn = ledger.begin_turn(prompt.origin, None);
+        self.nameless.push_back(turn.clone());
+        self.begin(turn, prompt, ledger);
+    }
+
+    fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>, ledger: &mut Ledger) {
+        if method == "item/tool/call" {
+            let result = ask::no_such_tool(params, ledger);
+            ledger.write(&write::response(Form::Bare, &id, &result));
+            return;
+        }
+        let wire_id = id.clone();
+        match ask::understand(id, method, params, ledger) {
+            Err(why) => {
+                ledger.write(&write::error(Form::Bare, &wire_id, UNKNOWN_METHOD, &why));
+                ledger.notice(NoticeLevel::Warning, "unsupported_request", why);
+            }
+            Ok(_) if self.asked.values().any(|asked| asked.wire_id == wire_id) => {
+                // After a resume the server may ask again what is open.
+                let text = format!("the agent asked twice with the id {wire_id}");
+                ledger.notice(NoticeLevel::Info, "repeated_request", text);
+            }
+            Ok((asked, request)) => {
+                let native = Native {
+                    request: Some(wire_id.to_string()),
+                    item: asked.item.clone(),
+                    ..Native::default()
+                };
+                self.asked.insert(request.id.clone(), asked);
+                ledger.open_request(Meta { parent: None, native }, request);
+            }
+        }
+    }
+
+    fn learn_models(&mut self, models: Models, ledger: &mut Ledger) {
+        let used = |it: &&tieline_wire::codex_app::Model| match &self.model_in_use {
+            Some(model) => it.id == *model,
+            None => it.is_default,
+        };
+        let efforts = models.data.iter().find(used).map(|model| {
+            let names = model.supported_reasoning_efforts.iter();
+            names.map(|effort| effort.reasoning_effort.clone()).collect()
+        });
+        self.abilities.efforts = efforts.unwrap_or_default();
+        self.abilities.models = models
+            .data
+            .into_iter()
+            .filter(|model| !model.hidden)
+            .map(|model| ModelInfo {
+                name: model.display_name.unwrap_or_else(|| model.id.clone()),
+                id: model.id,
+                description: model.description.as_deref().map(first_line),
+            })
+            .collect();
+        self.tell_abilities(ledger);
+    }
+
+    fn learn_skills(&mut self, skills: Skills, ledger: &mut Ledger) {
+        let all = skills.data.into_iter().flat_map(|it| it.skills);
+        let usable = all.filter(|skill| skill.enabled != Some(false));
+        self.skills = usable.map(|skill| (skill.name, skill.path)).collect();
+        self.abilities.skills = self.skills.keys().cloned().collect();
+        self.abilities.skills.sort();
+        if !self.skills.is_empty() {
+            self.tell_abilities(ledger);
+        }
+    }
+
+    fn tell_abilities(&self, ledger: &mut Ledger) {
+        let abilities = Some(self.abilities.clone());
+        ledger.configured(Configured { abilities, ..Configured::default() });
+    }
+}
+
+impl Driver for AppDriver {
+    fn started(&mut self, ledger: &mut Ledger) {
+        let params = json!({
+            "clientInfo": {
+                "name": "tieline",
+                "title": "tieline",
+                "version": env!("CARGO_PKG_VERSION"),
+            },
+            // Planning is an experiment of the server's.
+            "capabilities": {"experimentalApi": true},
+        });
+        self.call(What::Initialize, "initialize", params, ledger);
+    }
+
+    fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
+        let message = jsonrpc::classify(line);
+        self.spoke |= !matches!(message, Message::Garbage { .. });
+        match message {
+            Message::Notification { method, params } => self.news(&method, params, line, ledger),
+            Message::Request { id, method, params } => self.request(id, &method, params, ledger),
+            Message::Response { id, result } => self.answered(&id, result, ledger),
+            Message::Error { id: Some(id), error } => self.was_refused(&id, &error, ledger),
+            Message::Error { id: None, error } => {
+                ledger.notice(NoticeLevel::Warning, "protocol", error.message);
+            }
+            Message::Garbage { reason } => ledger.unparsed(reason, line),
+        }
+    }
+
+    fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
+        let Some(turn) = ledger.current_turn().cloned() else { return };
+        self.last_error = None;
+        self.wants_interrupt = false;
+        self.nameless.push_back(turn.clone());
+        if self.thread.is_some() {
+            self.begin(turn, prompt, ledger);
+            return;
+        }
+        self.waiting.push_back((turn, prompt.clone()));
+        // The greeting is under way, or an earlier attempt to open the thread failed.
+        if !self.is_opening && self.spoke {
+            self.open(ledger);
+        }
+    }
+
+    fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {
+        self.pass_on(prompt, ledger);
+        Ok(())
+    }
+
+    fn interrupt(&mut self, ledger: &mut Ledger) -> bool {
+        if self.thread.is_none() {
+            // Nothing was said to the model yet.
+            self.waiting.clear();
+            for turn in std::mem::take(&mut self.nameless) {
+                let end = TurnEnd::completed(EndSignal::Tieline);
+                ledger.end_turn(&turn, TurnEnd { status: TurnStatus::Interrupted, ..end });
+            }
+            return true;
+        }
+        let (Some(thread), Some((name, _))) = (&self.thread, self.turns.last()) else {
+            self.wants_interrupt = true;
+            return true;
+        };
+        let params = json!({"threadId": thread, "turnId": name});
+        self.call(What::Interrupt, "turn/interrupt", params, ledger);
+        true
+    }
+
+    fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        by: Origin,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        let Some(asked) = self.asked.get(request) else {
+            return Err(Refused(format!("request {request} is answered or gone")));
+        };
+        let result = ask::answer(asked, answer).map_err(Refused)?;
+        let Some(asked) = self.asked.remove(request) else { return Ok(()) };
+        ledger.write(&write::response(Form::Bare, &asked.wire_id, &result));
+        if let Answer::Deny { message, stop } = answer {
+            let status = match by {
+                Origin::Engine => ItemStatus::Denied,
+                _ => ItemStatus::Declined,
+            };
+            if let Some(item) = &asked.item {
+                self.refused.insert(item.clone(), status);
+            }
+            if ask::needs_interrupt(&asked, answer) {
+                self.interrupt(ledger);
+            }
+            // The wire has no place for a reason, so a person's word goes in as a message.
+            if let Some(message) = message.as_ref().filter(|_| !stop && by != Origin::Engine) {
+                self.pass_on(&Prompt::text(message.as_str()), ledger);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
+        self.mode = mode;
+        ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+        true
+    }
+
+    fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool {
+        // The way back to the server's own choice leads through a new thread handle.
+        let Some(model) = model else { return false };
+        self.model = Some(model.to_owned());
+        ledger.configured(Configured { model: self.model.clone(), ..Configured::default() });
+        true
+    }
+
+    fn wake(&mut self, ledger: &mut Ledger) {
+        for call in std::mem::take(&mut self.retries) {
+            self.send(call, ledger);
+        }
+    }
+
+    fn explain_exit(&self, exit: &ExitInfo) -> Failure {
+        explain_exit(exit, self.spoke)
+    }
+}
+
+/// Commands of the server that are no prompts.
+fn commands() -> Vec<AgentCommand> {
+    let command = |name: &str, description: &str, hint: Option<&str>| AgentCommand {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        hint: hint.map(str::to_owned),
+    };
+    vec![
+        command("compact", "Shorten the conversation's memory", None),
+        command(
+            "review",
+            "Review the changes in the working tree",
+            Some("what to look at, if not all changes"),
+        ),
+    ]
+}
+
+/// A prompt that is nothing but `/name rest`.
+fn slash_command(prompt: &Prompt) -> Option<(&str, &str)> {
+    let [Content::Text { text }] = prompt.content.as_slice() else { return None };
+    let line = text.preview().strip_prefix('/')?;
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    Some((name, rest.trim()))
+}
+
+fn is_null(raw: Option<&RawValue>) -> bool {
+    raw.is_none_or(|raw| raw.get() == "null")
+}
+
+fn protocol(method: &str, error: &serde_json::Error) -> Failure {
+    Failure::new(
+        FailureCode::Protocol,
+        format!("the answer to {method} is not understood: {error}"),
+    )
+    .hint("update tieline or Codex; `tieline export KEY --format raw` has the line")
+}
+
+/// A request of ours that the server refuses.
+fn refusal(message: &str) -> Failure {
+    let failure = failure(message, None);
+    match failure.code {
+        FailureCode::Agent => Failure { code: FailureCode::BadRequest, ..failure },
+        _ => failure,
+    }
+}

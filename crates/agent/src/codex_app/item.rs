@@ -1,0 +1,210 @@
+//! Items of the server as items of ours.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tieline_event::{
+    Content, FileChange, ImageSource, ItemBody, ItemStatus, Json, Text, ToolClass,
+};
+use tieline_wire::codex_app::{Change, Item};
+use tieline_wire::text::Str;
+
+use crate::codex::{bare_command, change_kind, file_change};
+use crate::words::first_line;
+
+/// What an item is; `None` for a kind nobody knows.
+pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
+    let owned = |text: &Option<Str<'_>>| text.as_deref().unwrap_or_default().to_owned();
+    Some(match &*item.kind {
+        "agentMessage" => ItemBody::AgentMessage { text: owned(&item.text).into() },
+        "plan" => ItemBody::Plan { text: owned(&item.text).into() },
+        "reasoning" => ItemBody::Reasoning { text: reasoning(item).into(), signature: None },
+        "commandExecution" => ItemBody::Command {
+            command: bare_command(item.command.as_deref().unwrap_or_default()),
+            cwd: item.cwd.as_deref().map(str::to_owned),
+            description: None,
+            output: owned(&item.aggregated_output).into(),
+            exit_code: item.exit_code,
+            background: false,
+        },
+        "fileChange" => ItemBody::FileChange { changes: changes(&item.changes) },
+        "mcpToolCall" => ItemBody::ToolCall {
+            class: ToolClass::Mcp,
+            tool: owned(&item.tool),
+            server: item.server.as_deref().map(str::to_owned),
+            title: None,
+            input: item.arguments.map(Json::from_raw),
+            output: mcp_output(item),
+        },
+        "dynamicToolCall" => ItemBody::ToolCall {
+            class: ToolClass::Dynamic,
+            tool: owned(&item.tool),
+            server: item.namespace.as_deref().map(str::to_owned),
+            title: None,
+            input: item.arguments.map(Json::from_raw),
+            output: item.content_items.map(contents).unwrap_or_default(),
+        },
+        "functionCallOutput" => ItemBody::ToolCall {
+            class: ToolClass::Generic,
+            tool: owned(&item.name),
+            server: item.namespace.as_deref().map(str::to_owned),
+            title: None,
+            input: None,
+            output: item.output.map(contents).unwrap_or_default(),
+        },
+        "collabAgentToolCall" => sub_agent(
+            item.tool.as_deref().unwrap_or("agent"),
+            item.prompt.as_deref().map(first_line),
+        ),
+        "subAgentActivity" => sub_agent(
+            item.activity.as_deref().unwrap_or("activity"),
+            item.agent_path.as_deref().map(str::to_owned),
+        ),
+        "webSearch" => ItemBody::WebSearch {
+            query: query(item),
+            output: item.results.map(contents).unwrap_or_default(),
+        },
+        "imageView" => picture(item.path.as_deref()),
+        "imageGeneration" => picture(item.saved_path.as_deref()),
+        "sleep" => ItemBody::ToolCall {
+            class: ToolClass::Generic,
+            tool: "sleep".to_owned(),
+            server: None,
+            title: item.duration_ms.map(|time| format!("wait {time} ms")),
+            input: None,
+            output: Vec::new(),
+        },
+        "enteredReviewMode" | "exitedReviewMode" => {
+            ItemBody::Review { text: owned(&item.review).into() }
+        }
+        "contextCompaction" => ItemBody::Compaction { trigger: None, tokens_before: None },
+        _ => return None,
+    })
+}
+
+/// How far an item is. One without a status is over when the server says so.
+pub(super) fn status(item: &Item<'_>, is_over: bool) -> ItemStatus {
+    match item.status.as_deref() {
+        _ if !is_over => ItemStatus::InProgress,
+        Some("failed" | "errored" | "systemError") => ItemStatus::Failed,
+        Some("declined") => ItemStatus::Declined,
+        Some("interrupted" | "cancelled" | "canceled") => ItemStatus::Cancelled,
+        _ => ItemStatus::Ok,
+    }
+}
+
+/// The files of a change.
+pub(super) fn changes(changes: &[Change]) -> Vec<FileChange> {
+    let one = |change: &Change| {
+        let kind = change_kind(&change.kind.kind)?;
+        let moved = change.kind.move_path.clone();
+        Some(file_change(change.path.clone(), kind, moved, change.diff.clone()))
+    };
+    changes.iter().filter_map(one).collect()
+}
+
+fn sub_agent(tool: &str, title: Option<String>) -> ItemBody {
+    ItemBody::ToolCall {
+        class: ToolClass::SubAgent,
+        tool: tool.to_owned(),
+        server: None,
+        title,
+        input: None,
+        output: Vec::new(),
+    }
+}
+
+/// The summary's parts, else the raw reasoning.
+fn reasoning(item: &Item<'_>) -> String {
+    let parts = |raw: Option<&RawValue>| -> Vec<String> {
+        raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    };
+    let summary = parts(item.summary);
+    let shown = if summary.is_empty() { parts(item.content) } else { summary };
+    shown.join("\n\n")
+}
+
+/// What is searched for: the query, or what the action names.
+fn query(item: &Item<'_>) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Action {
+        query: Option<String>,
+        url: Option<String>,
+        pattern: Option<String>,
+    }
+    if let Some(query) = item.query.as_deref().filter(|query| !query.is_empty()) {
+        return query.to_owned();
+    }
+    let action: Action =
+        item.action.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    match action {
+        Action { query: Some(query), .. } => query,
+        Action { url: Some(url), pattern: Some(pattern), .. } => format!("{pattern} in {url}"),
+        Action { url: Some(url), .. } => url,
+        _ => String::new(),
+    }
+}
+
+fn mcp_output(item: &Item<'_>) -> Vec<Content> {
+    #[derive(Deserialize)]
+    struct Outcome<'a> {
+        #[serde(borrow)]
+        content: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Trouble {
+        message: String,
+    }
+    if let Some(trouble) = item.error
+        && let Ok(Trouble { message }) = serde_json::from_str(trouble.get())
+    {
+        return vec![Content::text(message)];
+    }
+    let outcome = item.result.and_then(|raw| serde_json::from_str::<Outcome<'_>>(raw.get()).ok());
+    outcome.map(|it| contents(it.content)).unwrap_or_default()
+}
+
+/// Pieces of output in whichever of the forms tools use; what is none of them stays JSON.
+pub(crate) fn contents(raw: &RawValue) -> Vec<Content> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase", untagged)]
+    enum Piece {
+        Text {
+            text: String,
+        },
+        Data {
+            data: String,
+            #[serde(rename = "mimeType")]
+            mime: String,
+        },
+        Url {
+            #[serde(alias = "image_url", rename = "imageUrl")]
+            url: String,
+        },
+    }
+    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
+        return vec![Content::text(text)];
+    }
+    let Ok(pieces) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
+        return match raw.get() {
+            "null" => Vec::new(),
+            other => vec![Content::text(other)],
+        };
+    };
+    let piece = |raw: &&RawValue| match serde_json::from_str(raw.get()) {
+        Ok(Piece::Text { text }) => Content::text(text),
+        Ok(Piece::Data { data, mime }) => {
+            Content::Image { mime, source: ImageSource::Base64(Text::from(data)) }
+        }
+        Ok(Piece::Url { url }) => {
+            Content::Image { mime: "image/*".to_owned(), source: ImageSource::Url(url) }
+        }
+        Err(_) => Content::text(raw.get()),
+    };
+    pieces.iter().map(piece).collect()
+}
+
+fn picture(path: Option<&str>) -> ItemBody {
+    let uri = path.unwrap_or_default().to_owned();
+    ItemBody::Image { content: Content::Link { uri, name: None } }
+}

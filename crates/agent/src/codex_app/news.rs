@@ -1,0 +1,476 @@
+//! Notifications of the server.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tieline_event::{
+    Configured, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Notice,
+    NoticeLevel, Origin, Plan, PlanEntry, PlanStatus, RateLimit, Stream, TurnId, TurnStatus, Usage,
+};
+use tieline_wire::codex_app::{
+    self as wire, Delta, ErrorNews, ItemNews, PlanNews, RateLimitNews, Remark, RequestResolved,
+    Rerouted, ServerNews, ThreadNews, TokenUsage, Tokens, Turn, TurnNews, UsageNews, Window,
+};
+
+use super::driver::AppDriver;
+use super::item;
+use crate::codex::failure;
+use crate::ledger::{Ledger, Meta, TurnEnd};
+
+impl AppDriver {
+    pub(super) fn news(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        line: &[u8],
+        ledger: &mut Ledger,
+    ) {
+        let params = params.map_or("{}", RawValue::get);
+        let read = match method {
+            "item/agentMessage/delta" => {
+                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Text, &it.delta))
+            }
+            "item/commandExecution/outputDelta" => {
+                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Output, &it.delta))
+            }
+            "item/plan/delta" => {
+                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Plan, &it.delta))
+            }
+            "item/mcpToolCall/progress" => read(params, |it: Delta<'_>| {
+                let text = format!("{}\n", it.message.as_deref().unwrap_or_default());
+                ledger.delta(&it.item_id, Stream::Output, &text);
+            }),
+            "item/reasoning/summaryPartAdded" | "item/reasoning/summaryTextDelta" => {
+                read(params, |it| self.summary(&it, ledger))
+            }
+            "item/reasoning/textDelta" => read(params, |it: Delta<'_>| {
+                if !self.summaries.contains_key(&*it.item_id) {
+                    ledger.delta(&it.item_id, Stream::Reasoning, &it.delta);
+                }
+            }),
+            "item/started" => read(params, |it| self.item(&it, false, line, ledger)),
+            "item/completed" => read(params, |it| self.item(&it, true, line, ledger)),
+            "item/fileChange/patchUpdated" => read(params, |it| patch_updated(it, ledger)),
+            "turn/started" => read(params, |it| self.turn_started(&it, ledger)),
+            "turn/completed" => match serde_json::from_str::<TurnNews<'_>>(params) {
+                Ok(news) if self.is_mine(&news.thread_id) => {
+                    self.turn_completed(&news.turn, ledger);
+                    Ok(())
+                }
+                Ok(_) => Ok(()),
+                Err(error) => {
+                    // Somebody waits for this end, whatever it looks like.
+                    self.end_unread(ledger);
+                    Err(error)
+                }
+            },
+            "turn/plan/updated" => read(params, |it| self.plan(it, ledger)),
+            "thread/tokenUsage/updated" => read(params, |it| self.usage(&it, ledger)),
+            "thread/started" => read(params, |it| self.thread_started(&it)),
+            "thread/compacted" => {
+                self.compaction(ledger);
+                Ok(())
+            }
+            "serverRequest/resolved" => read(params, |it| self.resolved(&it, ledger)),
+            "error" => read(params, |it| self.error(&it, ledger)),
+            "warning" | "guardianWarning" => {
+                read(params, |it| remark(&it, NoticeLevel::Warning, "warning", ledger))
+            }
+            "configWarning" => {
+                read(params, |it| remark(&it, NoticeLevel::Warning, "config_warning", ledger))
+            }
+            "deprecationNotice" => {
+                read(params, |it| remark(&it, NoticeLevel::Info, "deprecation", ledger))
+            }
+            "mcpServer/startupStatus/updated" => read(params, |it| server(&it, ledger)),
+            "model/rerouted" => read(params, |it| rerouted(&it, ledger)),
+            "account/rateLimits/updated" => read(params, |it| self.rate_limits(&it, ledger)),
+            "hook/completed" => read(params, |it| hook(&it, ledger)),
+            "item/autoApprovalReview/completed" => read(params, |it| reviewed(&it, ledger)),
+            _ if wire::is_silent(method) => Ok(()),
+            _ => {
+                ledger.unparsed(format!("unknown notification {method:?}"), line);
+                Ok(())
+            }
+        };
+        if let Err(error) = read {
+            ledger.unparsed(format!("{method}: {error}"), line);
+        }
+    }
+
+    fn is_mine(&self, thread: &str) -> bool {
+        self.thread.as_deref() == Some(thread)
+    }
+
+    /// Parts of a summary stand apart.
+    fn summary(&mut self, delta: &Delta<'_>, ledger: &mut Ledger) {
+        let part = delta.summary_index.unwrap_or(0);
+        let last = self.summaries.insert(delta.item_id.to_string(), part);
+        if last.is_some_and(|last| last != part) {
+            ledger.delta(&delta.item_id, Stream::Reasoning, "\n\n");
+        }
+        ledger.delta(&delta.item_id, Stream::Reasoning, &delta.delta);
+    }
+
+    fn item(&mut self, news: &ItemNews<'_>, is_over: bool, line: &[u8], ledger: &mut Ledger) {
+        let (thread, it) = (&*news.thread_id, &news.item);
+        let parent = self.helpers.get(thread).cloned();
+        if !self.is_mine(thread) && parent.is_none() {
+            return; // somebody else's thread
+        }
+        match &*it.kind {
+            // Ours, told when it was said.
+            "userMessage" if parent.is_none() => return,
+            "userMessage" => return self.helper_told(it, parent, is_over, ledger),
+            "hookPrompt" => {
+                if is_over {
+                    ledger.notice(NoticeLevel::Info, "hook", "a hook added a message to the turn");
+                }
+                return;
+            }
+            _ => {}
+        }
+        let Some(mut body) = item::body(it) else {
+            ledger.unparsed(format!("unknown item {:?}", &*it.kind), line);
+            return;
+        };
+        let id = ItemId::from(&*it.id);
+        let mut status = item::status(it, is_over);
+        if status == ItemStatus::Declined
+            && let Some(refused) = self.refused.remove(&*it.id)
+        {
+            status = refused;
+        }
+        for helper in
+            it.receiver_thread_ids.iter().map(String::as_str).chain(it.agent_thread_id.as_deref())
+        {
+            self.helpers.insert(helper.to_owned(), id.clone());
+        }
+        if let ItemBody::Compaction { .. } = body {
+            self.compacted = true;
+        }
+        let meta = Meta { parent, ..Meta::default() };
+        if is_over {
+            self.summaries.remove(&*it.id);
+            keep_streamed(&mut body, &it.id, ledger);
+            ledger.complete_item(meta, Item { id, status, body });
+        } else {
+            ledger.upsert_item(meta, Item { id, status, body });
+        }
+    }
+
+    /// The prompt another agent was given.
+    fn helper_told(
+        &self,
+        it: &wire::Item<'_>,
+        parent: Option<ItemId>,
+        is_over: bool,
+        ledger: &mut Ledger,
+    ) {
+        if !is_over {
+            return;
+        }
+        let content = it.content.map(item::contents).unwrap_or_default();
+        let body = ItemBody::UserMessage { content };
+        let item = Item { id: ItemId::from(&*it.id), status: ItemStatus::Ok, body };
+        ledger.complete_item(Meta { parent, ..Meta::default() }, item);
+    }
+
+    fn turn_started(&mut self, news: &TurnNews<'_>, ledger: &mut Ledger) {
+        if !self.is_mine(&news.thread_id) {
+            return;
+        }
+        self.tokens_before = self.tokens;
+        self.compacted = false;
+        if self.turns.iter().any(|(name, _)| *name == *news.turn.id) {
+            return;
+        }
+        let turn = match self.nameless.front().cloned() {
+            Some(turn) => turn,
+            // A turn the server begins by itself.
+            None => ledger.begin_turn(Origin::Agent, None),
+        };
+        self.named(turn, &news.turn.id, ledger);
+    }
+
+    fn turn_completed(&mut self, turn: &Turn<'_>, ledger: &mut Ledger) {
+        let mut ended: Vec<TurnId> =
+            self.turns.extract_if(.., |(name, _)| *name == *turn.id).map(|(_, it)| it).collect();
+        if ended.is_empty() {
+            // Its name never came; it can only be the one that waits for it.
+            ended.extend(self.nameless.pop_front());
+        }
+        let last = turn.items.iter().rev().find(|item| item.kind == "agentMessage");
+        let (status, error) = match &*turn.status {
+            "completed" => (TurnStatus::Completed, None),
+            "interrupted" => (TurnStatus::Interrupted, None),
+            _ => (TurnStatus::Failed, Some(self.failure(turn))),
+        };
+        let end = TurnEnd {
+            status,
+            error,
+            stop_reason: Some(turn.status.to_string()),
+            text: last.and_then(|item| item.text.as_deref()).map(str::to_owned),
+            usage: self.spent(),
+            duration_ms: turn.duration_ms,
+            ..TurnEnd::completed(EndSignal::Wire)
+        };
+        for turn in ended {
+            ledger.end_turn(&turn, end.clone());
+        }
+        self.tidy(ledger);
+    }
+
+    fn failure(&mut self, turn: &Turn<'_>) -> Failure {
+        let told = turn.error.as_ref().map(|error| {
+            let failure = failure(&error.message, error.codex_error_info);
+            failure.detail(error.additional_details.as_deref().unwrap_or_default())
+        });
+        told.or_else(|| self.last_error.take())
+            .unwrap_or_else(|| Failure::new(FailureCode::Agent, "Codex says the turn failed"))
+    }
+
+    /// The end of a turn in a form that is not understood.
+    fn end_unread(&mut self, ledger: &mut Ledger) {
+        let failure = Failure::new(
+            FailureCode::Protocol,
+            "the agent ended the turn in a form that is not understood",
+        )
+        .hint("update tieline or Codex; `tieline export KEY --format raw` has the line");
+        let open = self.turns.drain(..).map(|(_, turn)| turn).chain(self.nameless.pop_front());
+        for turn in open.collect::<Vec<_>>() {
+            ledger.end_turn(&turn, TurnEnd::failed(failure.clone(), EndSignal::Wire));
+        }
+        self.tidy(ledger);
+    }
+
+    fn tidy(&mut self, ledger: &Ledger) {
+        if ledger.current_turn().is_none() {
+            self.summaries.clear();
+            self.refused.clear();
+            self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
+        }
+    }
+
+    fn plan(&mut self, news: PlanNews<'_>, ledger: &mut Ledger) {
+        if !self.is_mine(&news.thread_id) {
+            return;
+        }
+        let entry = |step: wire::Step| PlanEntry {
+            text: step.step,
+            status: match step.status.as_str() {
+                "completed" => PlanStatus::Completed,
+                "inProgress" | "in_progress" => PlanStatus::InProgress,
+                _ => PlanStatus::Pending,
+            },
+        };
+        let entries = news.plan.into_iter().map(entry).collect();
+        ledger.emit(Kind::PlanUpdated(Plan { entries, explanation: news.explanation }));
+    }
+
+    fn usage(&mut self, news: &UsageNews<'_>, ledger: &mut Ledger) {
+        if !self.is_mine(&news.thread_id) {
+            return;
+        }
+        let TokenUsage { total, last, model_context_window } = news.token_usage;
+        if self.tokens_before.is_none() && ledger.current_turn().is_some() {
+            self.tokens_before = Some(total.minus(last));
+        }
+        // Some versions tell the same count twice.
+        if self.tokens.replace(total) != Some(total) {
+            self.context_window = model_context_window;
+            ledger.emit(Kind::UsageUpdated(usage(total, model_context_window)));
+        }
+    }
+
+    /// What this turn used: the thread's tokens since it began.
+    fn spent(&self) -> Option<Usage> {
+        let spent = self.tokens?.minus(self.tokens_before?);
+        (spent != Tokens::default()).then(|| usage(spent, self.context_window))
+    }
+
+    /// A thread of another agent, if one of ours started it.
+    fn thread_started(&mut self, news: &ThreadNews<'_>) {
+        let parent = news.thread.parent_thread_id.as_deref();
+        let owner = parent.and_then(|parent| self.helpers.get(parent)).cloned();
+        if let Some(owner) = owner {
+            self.helpers.entry(news.thread.id.to_string()).or_insert(owner);
+        }
+    }
+
+    /// The older word for a compaction; newer servers send an item as well.
+    fn compaction(&mut self, ledger: &mut Ledger) {
+        if std::mem::replace(&mut self.compacted, true) {
+            return;
+        }
+        let id = match ledger.frame() {
+            Some(frame) => ItemId::new(format!("compaction{frame}")),
+            None => ItemId::from("compaction"),
+        };
+        let body = ItemBody::Compaction { trigger: None, tokens_before: None };
+        ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+    }
+
+    /// Answered by us, or no longer wanted.
+    fn resolved(&mut self, news: &RequestResolved, ledger: &mut Ledger) {
+        let open = self.asked.iter().find(|(_, asked)| asked.wire_id == news.request_id);
+        if let Some(id) = open.map(|(id, _)| id.clone()) {
+            self.asked.remove(&id);
+            ledger.expire_request(&id, "the agent took it back");
+        }
+    }
+
+    fn error(&mut self, news: &ErrorNews<'_>, ledger: &mut Ledger) {
+        let error = &news.error;
+        if news.will_retry {
+            let details = error.additional_details.as_deref();
+            let text = match details.filter(|details| !details.is_empty()) {
+                Some(details) => format!("{} ({details})", &*error.message),
+                None => error.message.to_string(),
+            };
+            ledger.notice(NoticeLevel::Warning, "api_retry", text);
+        } else {
+            // The turn's end tells it; this is for one that forgets to.
+            self.last_error = Some(failure(&error.message, error.codex_error_info));
+        }
+    }
+
+    fn rate_limits(&mut self, news: &RateLimitNews<'_>, ledger: &mut Ledger) {
+        let limits = &news.rate_limits;
+        let percent = |window: &Option<Window>| window.map_or(0, |it| it.used_percent as u64);
+        let used = (percent(&limits.primary), percent(&limits.secondary));
+        let Some(window) = limits.primary.or(limits.secondary) else { return };
+        // Told after every call of the model; worth telling when it changes.
+        if self.last_limit.replace(used) == Some(used) {
+            return;
+        }
+        let reached = limits.rate_limit_reached_type.is_some_and(|raw| raw.get() != "null");
+        let status = if reached { "rejected" } else { "allowed" };
+        ledger.emit(Kind::Notice(Notice {
+            level: if reached { NoticeLevel::Warning } else { NoticeLevel::Info },
+            code: "rate_limit".to_owned(),
+            text: format!("{} % of the account's limit are used", window.used_percent),
+            rate_limit: Some(RateLimit {
+                status: status.to_owned(),
+                limit: limits.limit_id.as_deref().map(str::to_owned),
+                used: Some(window.used_percent / 100.0),
+                resets_at: window.resets_at,
+            }),
+        }));
+    }
+}
+
+/// Reads the parameters and hands them on.
+fn read<'a, T: Deserialize<'a>>(
+    params: &'a str,
+    then: impl FnOnce(T),
+) -> Result<(), serde_json::Error> {
+    serde_json::from_str(params).map(then)
+}
+
+/// An item that is over without saying what it printed keeps what streamed.
+fn keep_streamed(body: &mut ItemBody, id: &str, ledger: &Ledger) {
+    let (ItemBody::Command { output: text, .. } | ItemBody::Reasoning { text, .. }) = body else {
+        return;
+    };
+    if !text.is_empty() {
+        return;
+    }
+    let open = ledger.open_items().iter().find(|open| open.item.id.as_str() == id);
+    if let Some(open) = open.filter(|open| !open.streamed.is_empty()) {
+        *text = open.streamed.as_str().into();
+    }
+}
+
+fn usage(tokens: Tokens, context_window: Option<u64>) -> Usage {
+    Usage {
+        input_tokens: tokens.input_tokens.saturating_sub(tokens.cached_input_tokens),
+        cached_input_tokens: tokens.cached_input_tokens,
+        cache_write_tokens: tokens.cache_write_input_tokens,
+        output_tokens: tokens.output_tokens,
+        reasoning_tokens: tokens.reasoning_output_tokens,
+        context_window,
+        cost_usd: None,
+    }
+}
+
+fn remark(remark: &Remark<'_>, level: NoticeLevel, code: &str, ledger: &mut Ledger) {
+    let text = match remark.details.as_deref().filter(|details| !details.is_empty()) {
+        Some(details) => format!("{} ({details})", &*remark.summary),
+        None => remark.summary.to_string(),
+    };
+    ledger.notice(level, code, text);
+}
+
+fn server(news: &ServerNews<'_>, ledger: &mut Ledger) {
+    if news.status == "failed" {
+        let why = news.error.as_deref().unwrap_or("no reason given");
+        let text = format!("the MCP server {} did not start: {why}", &*news.name);
+        ledger.notice(NoticeLevel::Warning, "mcp_server_failed", text);
+    }
+}
+
+fn rerouted(news: &Rerouted<'_>, ledger: &mut Ledger) {
+    let text = format!("{} answers instead of {}", &*news.to_model, &*news.from_model);
+    ledger.notice(NoticeLevel::Warning, "model_rerouted", text);
+    let model = Some(news.to_model.to_string());
+    ledger.configured(Configured { model, ..Configured::default() });
+}
+
+#[derive(Deserialize)]
+struct PatchUpdated {
+    #[serde(rename = "itemId")]
+    item: String,
+    changes: Vec<wire::Change>,
+}
+
+fn patch_updated(news: PatchUpdated, ledger: &mut Ledger) {
+    if let Some(item) = ledger.item(&news.item).cloned() {
+        let body = ItemBody::FileChange { changes: item::changes(&news.changes) };
+        ledger.upsert_item(Meta::default(), Item { body, ..item });
+    }
+}
+
+#[derive(Deserialize)]
+struct HookCompleted {
+    run: HookRun,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct HookRun {
+    status: String,
+    #[serde(default)]
+    status_message: Option<String>,
+}
+
+fn hook(news: &HookCompleted, ledger: &mut Ledger) {
+    let HookRun { status, status_message } = &news.run;
+    if matches!(status.as_str(), "failed" | "blocked" | "stopped") {
+        let why = status_message.as_deref().unwrap_or("no reason given");
+        ledger.notice(NoticeLevel::Warning, "hook", format!("a hook {status}: {why}"));
+    }
+}
+
+#[derive(Deserialize)]
+struct Reviewed<'a> {
+    #[serde(borrow)]
+    review: Review<'a>,
+}
+
+#[derive(Deserialize)]
+struct Review<'a> {
+    #[serde(default)]
+    status: String,
+    #[serde(borrow, default)]
+    rationale: Option<&'a RawValue>,
+}
+
+fn reviewed(news: &Reviewed<'_>, ledger: &mut Ledger) {
+    let why = news.review.rationale.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+    let text = format!("the automatic review says {}", news.review.status);
+    let text = match why {
+        Some(why) => format!("{text}: {why}"),
+        None => text,
+    };
+    ledger.notice(NoticeLevel::Info, "auto_review", text);
+}

@@ -1,0 +1,395 @@
+//! The core: events in, ledger entries and submissions out.
+
+mod ask;
+mod news;
+mod text;
+mod work;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use tieline_event::{
+    Abilities, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode, ImageSource,
+    ItemStatus, Mode, Origin, Policy, Prompt, Reach, RequestId, TurnStatus, Usage,
+};
+use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
+
+use crate::codex::{Rules, Version, explain_exit};
+use crate::driver::{Driver, ExitInfo, Launch, Refused};
+use crate::ledger::{Ledger, TurnEnd};
+use crate::words::plain;
+
+/// The first version whose turns may leave the effort out.
+const FIRST_FREE_EFFORT: Version = Version(0, 36, 0);
+
+/// The first version that calls the tag of a sandbox `type`.
+const FIRST_TYPED_SANDBOX: Version = Version(0, 60, 0);
+
+/// How long an error waits for the end of its task. Old versions do not tell that end.
+const ERROR_STANDS: Duration = Duration::from_secs(1);
+
+/// Tasks that ended are remembered, in case something of them comes late.
+const N_ENDED: usize = 8;
+
+/// Speaks with one `codex proto` process.
+#[derive(Debug)]
+pub struct ProtoDriver {
+    version: Version,
+    cwd: String,
+    mode: Mode,
+    policy: Option<Policy>,
+    /// The model that was asked for.
+    model: Option<String>,
+    /// What the process said about itself. Nothing is submitted before.
+    session: Option<SessionFacts>,
+    /// What is to be submitted then.
+    waiting: Vec<Waiting>,
+    n_submissions: u64,
+    /// Submissions of ours whose task is over.
+    ended: VecDeque<String>,
+    asked: HashMap<RequestId, ask::Asked>,
+    texts: text::Texts,
+    calls: work::Calls,
+    counts: Counts,
+    trouble: Trouble,
+    spoke: bool,
+}
+
+#[derive(Debug)]
+struct SessionFacts {
+    model: String,
+    effort: Option<Effort>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Turn(Vec<Content>),
+    Steer(Vec<Content>),
+}
+
+/// Tokens, and what the provider leaves.
+#[derive(Debug, Default)]
+struct Counts {
+    /// Since the session began.
+    total: sqeq::TokenUsage,
+    /// The same when the turn began.
+    before: sqeq::TokenUsage,
+    context_window: Option<u64>,
+    /// What was told last about the limits.
+    limits: Option<(u64, u64)>,
+}
+
+/// What went wrong in the running task.
+#[derive(Debug, Default)]
+struct Trouble {
+    failure: Option<Failure>,
+    /// Nothing came since.
+    is_last: bool,
+}
+
+impl ProtoDriver {
+    /// A driver for a process of this version that is started for this conversation.
+    pub fn new(launch: &Launch<'_>, version: Version) -> Self {
+        Self {
+            version,
+            cwd: launch.workspace.to_string_lossy().into_owned(),
+            mode: launch.mode,
+            policy: launch.policy,
+            model: launch.model.map(str::to_owned),
+            session: None,
+            waiting: Vec::new(),
+            n_submissions: 0,
+            ended: VecDeque::new(),
+            asked: HashMap::new(),
+            texts: text::Texts::default(),
+            calls: work::Calls::default(),
+            counts: Counts::default(),
+            trouble: Trouble::default(),
+            spoke: false,
+        }
+    }
+
+    fn abilities() -> Abilities {
+        Abilities {
+            modes: Mode::ALL.to_vec(),
+            steering: true,
+            images: true,
+            approvals: true,
+            streaming: true,
+            ..Abilities::default()
+        }
+    }
+
+    fn submit(&mut self, op: Op<'_>, ledger: &mut Ledger) {
+        self.n_submissions += 1;
+        let id = format!("sub-{}", self.n_submissions).into();
+        ledger.write(&Submission { id, op }.to_line());
+    }
+
+    /// Whether a submission is ours.
+    fn is_ours(&self, id: &str) -> bool {
+        let number = id.strip_prefix("sub-").and_then(|number| number.parse::<u64>().ok());
+        number.is_some_and(|number| (1..=self.n_submissions).contains(&number))
+    }
+
+    fn session_configured(&mut self, it: &sqeq::SessionConfigured<'_>, ledger: &mut Ledger) {
+        if !it.session_id.is_empty() {
+            ledger.set_session(&it.session_id);
+        }
+        let effort = it.reasoning_effort.clone();
+        self.session = Some(SessionFacts { model: it.model.to_string(), effort });
+        ledger.configured(Configured {
+            agent_version: Some(self.version.to_string()),
+            model: Some(self.model_in_use().to_owned()),
+            mode: Some(self.mode),
+            policy: self.policy,
+            cwd: Some(self.cwd.clone()),
+            abilities: Some(Self::abilities()),
+        });
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Turn(content) => self.submit_turn(&content, ledger),
+                Waiting::Steer(content) => self.submit_input(&content, ledger),
+            }
+        }
+    }
+
+    fn model_in_use(&self) -> &str {
+        match (&self.model, &self.session) {
+            (Some(model), _) => model,
+            (None, Some(session)) => &session.model,
+            (None, None) => "",
+        }
+    }
+
+    fn submit_turn(&mut self, content: &[Content], ledger: &mut Ledger) {
+        let rules = Rules::of(self.mode, self.policy);
+        let effort = self.session.as_ref().and_then(|session| session.effort.clone());
+        // Left out it would be the provider's default, not the user's setting. Where it must be
+        // there and is not known, it is what these versions take by default.
+        let must_be_there = self.version < FIRST_FREE_EFFORT;
+        let turn = sqeq::UserTurn {
+            items: input(content),
+            cwd: self.cwd.clone().into(),
+            approval_policy: match rules.policy.ask {
+                AskWhen::Untrusted => ApprovalPolicy::Untrusted,
+                AskWhen::OnFailure => ApprovalPolicy::OnFailure,
+                AskWhen::OnRequest => ApprovalPolicy::OnRequest,
+                AskWhen::Never => ApprovalPolicy::Never,
+            },
+            sandbox_policy: self.sandbox(rules),
+            model: self.model_in_use().to_owned().into(),
+            effort: effort.or_else(|| must_be_there.then_some(Effort::Medium)),
+            ..sqeq::UserTurn::default()
+        };
+        self.submit(Op::UserTurn(Box::new(turn)), ledger);
+    }
+
+    fn sandbox(&self, rules: Rules) -> sqeq::SandboxPolicy<'static> {
+        let is_typed = self.version >= FIRST_TYPED_SANDBOX;
+        sqeq::SandboxPolicy {
+            tag: if is_typed { sqeq::SandboxTag::Type } else { sqeq::SandboxTag::Mode },
+            kind: match rules.policy.reach {
+                Reach::ReadOnly => sqeq::SandboxKind::ReadOnly,
+                Reach::WorkspaceWrite => {
+                    let network_access = rules.network;
+                    let inside = sqeq::WorkspaceWrite { network_access, ..Default::default() };
+                    sqeq::SandboxKind::WorkspaceWrite(inside)
+                }
+                Reach::DangerFullAccess => sqeq::SandboxKind::DangerFullAccess,
+            },
+        }
+    }
+
+    /// Taken into the running task, or the beginning of one.
+    fn submit_input(&mut self, content: &[Content], ledger: &mut Ledger) {
+        let items = input(content);
+        let final_output_json_schema = None;
+        self.submit(Op::UserInput(sqeq::UserInput { items, final_output_json_schema }), ledger);
+    }
+
+    /// A task is over, and the turn with it.
+    fn end_task(&mut self, id: &str, end: TurnEnd, ledger: &mut Ledger) {
+        if let Some(turn) = ledger.oldest_turn().cloned() {
+            let usage = self.spent();
+            ledger.end_turn(&turn, TurnEnd { usage, ..end });
+        }
+        if self.is_ours(id) {
+            self.ended.push_back(id.to_owned());
+            if self.ended.len() > N_ENDED {
+                self.ended.pop_front();
+            }
+        }
+        self.texts = text::Texts::default();
+        self.calls = work::Calls::default();
+        self.trouble = Trouble::default();
+        self.counts.before = self.counts.total;
+        self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
+    }
+
+    /// What this turn used: the session's tokens since it began.
+    fn spent(&self) -> Option<Usage> {
+        let (now, then) = (&self.counts.total, &self.counts.before);
+        let spent = sqeq::TokenUsage {
+            input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
+            cached_input_tokens: now.cached_input_tokens.saturating_sub(then.cached_input_tokens),
+            output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
+            reasoning_output_tokens: now
+                .reasoning_output_tokens
+                .saturating_sub(then.reasoning_output_tokens),
+            total_tokens: now.total_tokens.saturating_sub(then.total_tokens),
+        };
+        (spent != sqeq::TokenUsage::default()).then(|| usage(&spent, self.counts.context_window))
+    }
+
+    /// An event that cannot be read and that somebody waits for.
+    fn not_understood(&mut self, line: &[u8], ledger: &mut Ledger) {
+        let Some(sniffed) = sqeq::sniff(line) else { return };
+        let ends = ["task_complete", "turn_complete", "turn_aborted", "error"];
+        if ends.contains(&sniffed.kind.as_str()) && !self.ended.contains(&sniffed.id) {
+            let failure = Failure::new(
+                FailureCode::Protocol,
+                "the agent ended the turn in a form that is not understood",
+            )
+            .hint("update tieline; `tieline export KEY --format raw` has the line");
+            self.end_task(&sniffed.id, TurnEnd::failed(failure, EndSignal::Wire), ledger);
+        }
+        self.refuse_unread(&sniffed, ledger);
+    }
+}
+
+impl Driver for ProtoDriver {
+    fn started(&mut self, _: &mut Ledger) {}
+
+    fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
+        match Event::parse(line) {
+            Ok(event) => {
+                self.spoke = true;
+                self.event(&event, line, ledger);
+            }
+            Err(error) => {
+                ledger.unparsed(error.to_string(), line);
+                self.not_understood(line, ledger);
+            }
+        }
+    }
+
+    fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
+        self.trouble = Trouble::default();
+        self.counts.before = self.counts.total;
+        match self.session {
+            Some(_) => self.submit_turn(&prompt.content, ledger),
+            None => self.waiting.push(Waiting::Turn(prompt.content.clone())),
+        }
+    }
+
+    fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {
+        match self.session {
+            Some(_) => self.submit_input(&prompt.content, ledger),
+            None => self.waiting.push(Waiting::Steer(prompt.content.clone())),
+        }
+        Ok(())
+    }
+
+    fn interrupt(&mut self, ledger: &mut Ledger) -> bool {
+        if std::mem::take(&mut self.waiting).is_empty() {
+            self.submit(Op::Interrupt, ledger);
+        } else {
+            // The agent never heard of it.
+            self.end_task("", interrupted(EndSignal::Tieline), ledger);
+        }
+        true
+    }
+
+    fn answer(
+        &mut self,
+        request: &RequestId,
+        answer: &Answer,
+        by: Origin,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        let Some(asked) = self.asked.get(request) else {
+            return Err(Refused(format!("request {request} is answered or gone")));
+        };
+        let op = asked.answer(answer).map_err(Refused)?;
+        let Some(asked) = self.asked.remove(request) else { return Ok(()) };
+        self.submit(op, ledger);
+        if let Answer::Deny { message, stop } = answer {
+            let status = match by {
+                Origin::Engine => ItemStatus::Denied,
+                _ => ItemStatus::Declined,
+            };
+            // The agent says nothing more about it.
+            self.refused(&asked, status, ledger);
+            // The wire has no place for a reason, so a person's word goes in as a message.
+            if let Some(message) = message.as_ref().filter(|_| !stop && by != Origin::Engine) {
+                self.submit_input(&[Content::text(message.as_str())], ledger);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
+        // Each turn carries its own; a running one goes on as it began.
+        self.mode = mode;
+        ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+        true
+    }
+
+    fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool {
+        // What a process that was told a model would take by itself is not known.
+        let Some(model) = model else { return self.model.is_none() };
+        self.model = Some(model.to_owned());
+        ledger.configured(Configured { model: self.model.clone(), ..Configured::default() });
+        true
+    }
+
+    fn wake(&mut self, ledger: &mut Ledger) {
+        if std::mem::take(&mut self.trouble.is_last)
+            && let Some(failure) = self.trouble.failure.take()
+        {
+            self.end_task("", TurnEnd::failed(failure, EndSignal::Wire), ledger);
+        }
+    }
+
+    fn explain_exit(&self, exit: &ExitInfo) -> Failure {
+        match &self.trouble.failure {
+            Some(failure) => failure.clone(),
+            None => explain_exit(exit, self.spoke),
+        }
+    }
+}
+
+/// Somebody stopped it.
+fn interrupted(signal: EndSignal) -> TurnEnd {
+    TurnEnd { status: TurnStatus::Interrupted, ..TurnEnd::completed(signal) }
+}
+
+fn usage(tokens: &sqeq::TokenUsage, context_window: Option<u64>) -> Usage {
+    Usage {
+        input_tokens: tokens.input_tokens.saturating_sub(tokens.cached_input_tokens),
+        cached_input_tokens: tokens.cached_input_tokens,
+        output_tokens: tokens.output_tokens,
+        reasoning_tokens: tokens.reasoning_output_tokens,
+        context_window,
+        ..Usage::default()
+    }
+}
+
+/// A message's pieces in the wire's form.
+fn input(content: &[Content]) -> Vec<InputItem<'static>> {
+    let image = |url: String| InputItem::Image(sqeq::ImageItem { image_url: url.into() });
+    let piece = |piece: &Content| match piece {
+        Content::Image { mime, source: ImageSource::Base64(data) } => {
+            image(format!("data:{mime};base64,{}", data.preview()))
+        }
+        Content::Image { source: ImageSource::Url(url), .. } => match url.strip_prefix("file://") {
+            Some(path) => {
+                InputItem::LocalImage(sqeq::LocalImageItem { path: path.to_owned().into() })
+            }
+            None => image(url.clone()),
+        },
+        other => InputItem::text(plain(other)),
+    };
+    content.iter().map(piece).collect()
+}

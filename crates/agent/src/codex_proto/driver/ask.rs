@@ -1,0 +1,270 @@
+//! What the agent asks, and how it is answered.
+
+use tieline_event::{
+    Answer, Approval, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel, Question,
+    QuestionOption, Request, RequestBody, RequestId, Scope,
+};
+use tieline_wire::raw::Raw;
+use tieline_wire::sqeq::{self, Decision, Op, Sniffed};
+use tieline_wire::text::Str;
+
+use super::{ProtoDriver, work};
+use crate::codex::Version;
+use crate::ledger::{Ledger, Meta};
+use crate::words::{allow, allow_session, deny, first_line, stop};
+
+/// The first version that finds an approval by its call; those before find it by the submission
+/// that began the task.
+const FIRST_BY_CALL: Version = Version(0, 99, 0);
+
+/// What is needed to answer.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// The id the agent finds it by.
+    id: String,
+    call: String,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Command,
+    Patch,
+    Questions,
+}
+
+impl Asked {
+    /// What is submitted as the answer, or why it is none.
+    pub(super) fn answer(&self, answer: &Answer) -> Result<Op<'static>, String> {
+        let id = Str::Owned(self.id.clone());
+        if self.what == What::Questions {
+            let answers = match answer {
+                Answer::Answers { answers } => answers
+                    .iter()
+                    .map(|(id, given)| (id.clone(), sqeq::AnswerList { answers: given.clone() }))
+                    .collect(),
+                _ => Default::default(),
+            };
+            let response = sqeq::Answers { answers };
+            return Ok(Op::UserInputAnswer(sqeq::UserInputAnswer { id, response }));
+        }
+        let decision = match answer {
+            Answer::Allow { input: Some(_), .. } => {
+                return Err("Codex takes a yes or a no, but no changed input".to_owned());
+            }
+            Answer::Answers { .. } => return Err("this request wants a yes or a no".to_owned()),
+            Answer::Allow { scope: Scope::Once, .. } => Decision::Approved,
+            Answer::Allow { .. } => Decision::ApprovedForSession,
+            Answer::Deny { stop: false, .. } => Decision::Denied,
+            Answer::Deny { stop: true, .. } => Decision::Abort,
+        };
+        Ok(approval(self.what, id, decision))
+    }
+}
+
+fn approval(what: What, id: Str<'static>, decision: Decision<'static>) -> Op<'static> {
+    match what {
+        What::Patch => Op::PatchApproval(sqeq::PatchApproval { id, decision }),
+        _ => Op::ExecApproval(sqeq::ExecApproval { id, decision, turn_id: None }),
+    }
+}
+
+impl ProtoDriver {
+    /// The id by which the agent finds an approval. The one place that knows.
+    fn approval_id(&self, submission: &str, call: &str, own: Option<&str>) -> String {
+        let id = match self.version < FIRST_BY_CALL || call.is_empty() {
+            true => submission,
+            false => own.unwrap_or(call),
+        };
+        id.to_owned()
+    }
+
+    pub(super) fn exec_approval(
+        &mut self,
+        submission: &str,
+        it: &sqeq::ExecApprovalRequest<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let body = work::command(&it.command, Some(&it.cwd));
+        let line = match &body {
+            ItemBody::Command { command, .. } => command.clone(),
+            _ => String::new(),
+        };
+        let item = self.call_begins(&it.call_id, body, ledger);
+        let rule = it.proposed_execpolicy_amendment.as_deref();
+        let approval = Approval {
+            tool: "command".to_owned(),
+            command: Some(line.clone()),
+            path: None,
+            changes: Vec::new(),
+            input: None,
+            suggestions: rule.map(Json::from_raw).into_iter().collect(),
+        };
+        let title = format!("Run {}", first_line(&line));
+        let id = self.approval_id(submission, &it.call_id, it.approval_id.as_deref());
+        let asked = Asked { id, call: it.call_id.to_string(), what: What::Command };
+        let body = RequestBody::Approval(approval);
+        self.ask(asked, Some(item), title, it.reason.as_deref(), body, ledger);
+    }
+
+    pub(super) fn patch_approval(
+        &mut self,
+        submission: &str,
+        it: &sqeq::ApplyPatchApprovalRequest<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let changes = work::files(&it.changes);
+        let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
+        let title = match paths.as_slice() {
+            [path] => format!("Change {path}"),
+            paths => format!("Change {} files", paths.len()),
+        };
+        let approval = Approval {
+            tool: "patch".to_owned(),
+            command: None,
+            path: it.grant_root.as_deref().or(paths.first().copied()).map(str::to_owned),
+            changes: changes.clone(),
+            input: None,
+            suggestions: Vec::new(),
+        };
+        let item = self.call_begins(&it.call_id, ItemBody::FileChange { changes }, ledger);
+        let id = self.approval_id(submission, &it.call_id, None);
+        let asked = Asked { id, call: it.call_id.to_string(), what: What::Patch };
+        let body = RequestBody::Approval(approval);
+        self.ask(asked, Some(item), title, it.reason.as_deref(), body, ledger);
+    }
+
+    pub(super) fn user_input(
+        &mut self,
+        submission: &str,
+        it: &sqeq::RequestUserInput<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let option = |option: &sqeq::QuestionOption<'_>| QuestionOption {
+            label: option.label.to_string(),
+            description: Some(option.description.to_string()).filter(|text| !text.is_empty()),
+        };
+        let question = |question: &sqeq::Question<'_>| {
+            let options = question.options.as_deref().unwrap_or_default();
+            Question {
+                id: question.id.to_string(),
+                header: Some(question.header.to_string()).filter(|text| !text.is_empty()),
+                text: question.question.to_string(),
+                options: options.iter().map(option).collect(),
+                multiple: false,
+                free_text: question.is_other || options.is_empty(),
+                secret: question.is_secret,
+            }
+        };
+        let title = it.questions.first().map(|question| first_line(&question.question));
+        let questions = it.questions.iter().map(question).collect();
+        // In every version it is the turn that the answer names.
+        let id = it.turn_id.as_deref().unwrap_or(submission).to_owned();
+        let asked = Asked { id, call: it.call_id.to_string(), what: What::Questions };
+        let body = RequestBody::Question { questions };
+        self.ask(asked, None, title.unwrap_or_default(), None, body, ledger);
+    }
+
+    fn ask(
+        &mut self,
+        asked: Asked,
+        item: Option<ItemId>,
+        title: String,
+        reason: Option<&str>,
+        body: RequestBody,
+        ledger: &mut Ledger,
+    ) {
+        let options = match &body {
+            RequestBody::Approval(_) => vec![allow(), allow_session(), deny(), stop()],
+            _ => Vec::new(),
+        };
+        let id = match ledger.frame() {
+            Some(frame) => RequestId::new(format!("r{frame}")),
+            None => RequestId::new(format!("r:{}", asked.call)),
+        };
+        let native = Native { request: Some(asked.id.clone()), ..Native::default() };
+        let reason = reason.map(str::to_owned);
+        let request = Request { id: id.clone(), item, title, reason, body, options };
+        self.asked.insert(id, asked);
+        ledger.open_request(Meta { parent: None, native }, request);
+    }
+
+    /// What was said no to is over; the agent tells nothing about it.
+    pub(super) fn refused(&mut self, asked: &Asked, status: ItemStatus, ledger: &mut Ledger) {
+        if let Some(body) = self.call_body(&asked.call, ledger) {
+            self.call_ends(&asked.call, status, body, ledger);
+        }
+    }
+
+    /// A server of tools asks. Nothing here can show its forms.
+    pub(super) fn decline_elicitation(
+        &mut self,
+        it: &sqeq::ElicitationRequest<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let what = it.message.as_deref().unwrap_or("something");
+        let text = format!("{} asked {what:?}; declined", &*it.server_name);
+        ledger.notice(NoticeLevel::Warning, "request_refused", first_line(&text));
+        let answer = sqeq::ResolveElicitation {
+            server_name: it.server_name.clone(),
+            request_id: it.id.clone(),
+            decision: "decline".into(),
+            ..sqeq::ResolveElicitation::default()
+        };
+        self.submit(Op::ResolveElicitation(answer), ledger);
+    }
+
+    /// We offer no tools of our own.
+    pub(super) fn refuse_tool(
+        &mut self,
+        it: &sqeq::DynamicToolCallRequest<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let text = format!("the agent wanted the tool {:?}, which there is not", &*it.tool);
+        ledger.notice(NoticeLevel::Warning, "request_refused", text.as_str());
+        let said = serde_json::json!({"type": "inputText", "text": "there is no such tool"});
+        let content_items = Raw::of(&said).into_iter().collect();
+        let response = sqeq::DynamicToolOutput { content_items, success: false };
+        let id = it.call_id.clone();
+        self.submit(Op::DynamicToolResponse(sqeq::DynamicToolResponse { id, response }), ledger);
+    }
+
+    /// The policy is what the user chose; more is not given on the way.
+    pub(super) fn refuse_permissions(
+        &mut self,
+        it: &sqeq::RequestPermissions<'_>,
+        ledger: &mut Ledger,
+    ) {
+        let why = it.reason.as_deref().unwrap_or("no reason given");
+        let text = format!("the agent wanted further permissions ({why}); refused");
+        ledger.notice(NoticeLevel::Warning, "request_refused", first_line(&text));
+        self.refuse_permission(&it.call_id, ledger);
+    }
+
+    fn refuse_permission(&mut self, call: &str, ledger: &mut Ledger) {
+        let none = serde_json::json!({"permissions": {}, "scope": "turn"});
+        let response = Raw::of(&none).unwrap_or_default();
+        let id = Str::Borrowed(call);
+        self.submit(Op::RequestPermissionsResponse(sqeq::Response { id, response }), ledger);
+    }
+
+    /// A question that cannot be read is answered all the same: an open one stalls the task.
+    pub(super) fn refuse_unread(&mut self, sniffed: &Sniffed, ledger: &mut Ledger) {
+        let call = sniffed.call_id.clone().unwrap_or_default();
+        let what = match sniffed.kind.as_str() {
+            "exec_approval_request" => What::Command,
+            "apply_patch_approval_request" => What::Patch,
+            "request_user_input" => What::Questions,
+            "request_permissions" => return self.refuse_permission(&call, ledger),
+            _ => return,
+        };
+        let id = match what {
+            What::Questions => sniffed.id.clone(),
+            _ => self.approval_id(&sniffed.id, &call, None),
+        };
+        let asked = Asked { id, call, what };
+        if let Ok(op) = asked.answer(&Answer::deny("not understood")) {
+            self.submit(op, ledger);
+        }
+    }
+}

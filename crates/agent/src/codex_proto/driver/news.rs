@@ -1,0 +1,236 @@
+//! What each event means.
+
+use tieline_event::{
+    Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, Plan,
+    PlanEntry, PlanStatus, RateLimit, TurnStatus,
+};
+use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
+
+use super::text::Account;
+use super::{ERROR_STANDS, ProtoDriver, interrupted, usage};
+use crate::codex::{failure, is_retry};
+use crate::ledger::{Ledger, TurnEnd};
+use crate::words::first_line;
+
+impl ProtoDriver {
+    pub(super) fn event(&mut self, event: &Event<'_>, line: &[u8], ledger: &mut Ledger) {
+        // What comes late, after an interrupt for example, is not part of the next turn.
+        if self.ended.iter().any(|ended| *ended == *event.id) {
+            if let EventMsg::TokenCount(it) = &event.msg {
+                self.token_count(it, ledger);
+            }
+            return;
+        }
+        if !matches!(event.msg, EventMsg::TokenCount(_)) {
+            self.trouble.is_last = false;
+        }
+        match &event.msg {
+            EventMsg::AgentMessageDelta(it) => self.message_delta(&it.delta, ledger),
+            EventMsg::ExecCommandOutputDelta(it) => self.output(it, line, ledger),
+            EventMsg::AgentReasoningDelta(it) => {
+                self.thinking_delta(Account::Summary, &it.delta, ledger);
+            }
+            EventMsg::AgentReasoningRawContentDelta(it) => {
+                self.thinking_delta(Account::Verbatim, &it.delta, ledger);
+            }
+            EventMsg::AgentMessage(it) => self.message(&it.message, ledger),
+            EventMsg::AgentReasoning(it) => self.thinking(Account::Summary, &it.text, ledger),
+            EventMsg::AgentReasoningRawContent(it) => {
+                self.thinking(Account::Verbatim, &it.text, ledger);
+            }
+            EventMsg::AgentReasoningSectionBreak(_) => self.section_break(),
+            EventMsg::PlanDelta(it) => self.plan_delta(&it.delta, ledger),
+            EventMsg::PlanUpdate(it) => plan_update(it, ledger),
+            EventMsg::SessionConfigured(it) => self.session_configured(it, ledger),
+            EventMsg::TaskStarted(it) => self.task_started(it, ledger),
+            EventMsg::TaskComplete(it) => self.task_complete(&event.id, it, ledger),
+            EventMsg::TurnAborted(it) => self.turn_aborted(&event.id, it, ledger),
+            EventMsg::Error(it) => self.error(&event.id, it, ledger),
+            EventMsg::StreamError(it) => {
+                // What streamed so far will be told anew.
+                self.settle_texts(ItemStatus::Cancelled, ledger);
+                ledger.notice(NoticeLevel::Warning, "api_retry", first_line(&it.message));
+            }
+            EventMsg::TokenCount(it) => self.token_count(it, ledger),
+            EventMsg::ExecCommandBegin(it) => self.exec_begin(it, ledger),
+            EventMsg::ExecCommandEnd(it) => self.exec_end(it, ledger),
+            EventMsg::PatchApplyBegin(it) => self.patch(&it.call_id, &it.changes, ledger),
+            EventMsg::PatchApplyUpdated(it) => self.patch(&it.call_id, &it.changes, ledger),
+            EventMsg::PatchApplyEnd(it) => self.patch_end(it, ledger),
+            EventMsg::McpToolCallBegin(it) => self.mcp_begin(it, ledger),
+            EventMsg::McpToolCallEnd(it) => self.mcp_end(it, ledger),
+            EventMsg::WebSearchBegin(it) => self.search_begin(it, ledger),
+            EventMsg::WebSearchEnd(it) => self.search_end(it, ledger),
+            EventMsg::ViewImageToolCall(it) => self.view_image(it, ledger),
+            EventMsg::ExecApprovalRequest(it) => self.exec_approval(&event.id, it, ledger),
+            EventMsg::ApplyPatchApprovalRequest(it) => self.patch_approval(&event.id, it, ledger),
+            EventMsg::RequestUserInput(it) => self.user_input(&event.id, it, ledger),
+            EventMsg::ElicitationRequest(it) => self.decline_elicitation(it, ledger),
+            EventMsg::DynamicToolCallRequest(it) => self.refuse_tool(it, ledger),
+            EventMsg::RequestPermissions(it) => self.refuse_permissions(it, ledger),
+            EventMsg::EnteredReviewMode(it) => self.review_begin(it, ledger),
+            EventMsg::ExitedReviewMode(it) => self.review_end(it, ledger),
+            EventMsg::ItemCompleted(it) => {
+                if let TurnItem::Plan(plan) = &it.item {
+                    self.plan(&plan.text, ledger);
+                }
+            }
+            EventMsg::ContextCompacted => {
+                let body = ItemBody::Compaction { trigger: None, tokens_before: None };
+                self.remark("compaction", body, ledger);
+            }
+            EventMsg::Unknown(it) if !event.msg.is_known() => {
+                ledger.unparsed(format!("unknown event {:?}", &*it.kind), line);
+            }
+            other => self.notice(other, ledger),
+        }
+    }
+
+    /// What is worth a word, or none: answers to what we never ask, and what other events say too.
+    fn notice(&mut self, event: &EventMsg<'_>, ledger: &mut Ledger) {
+        match event {
+            EventMsg::BackgroundEvent(it) => {
+                ledger.notice(NoticeLevel::Info, "background", first_line(&it.message));
+            }
+            EventMsg::Warning(it) => {
+                ledger.notice(NoticeLevel::Warning, "warning", first_line(&it.message));
+            }
+            EventMsg::DeprecationNotice(it) => {
+                let text = match it.details.as_deref().filter(|details| !details.is_empty()) {
+                    Some(details) => format!("{} ({details})", &*it.summary),
+                    None => it.summary.to_string(),
+                };
+                ledger.notice(NoticeLevel::Info, "deprecation", text);
+            }
+            EventMsg::McpStartupComplete(it) => {
+                for failed in &it.failed {
+                    let text = format!("{} did not start: {}", &*failed.server, &*failed.error);
+                    ledger.notice(NoticeLevel::Warning, "mcp_server", first_line(&text));
+                }
+            }
+            EventMsg::ModelReroute(it) => {
+                let text = format!("{} answers instead of {}", &*it.to_model, &*it.from_model);
+                ledger.notice(NoticeLevel::Warning, "model_rerouted", text);
+                let model = Some(it.to_model.to_string());
+                ledger.configured(Configured { model, ..Configured::default() });
+            }
+            EventMsg::UndoCompleted(it) => {
+                let level = if it.success { NoticeLevel::Info } else { NoticeLevel::Warning };
+                let text = it.message.as_deref().unwrap_or(match it.success {
+                    true => "the last changes were taken back",
+                    false => "the last changes could not be taken back",
+                });
+                ledger.notice(level, "undo", first_line(text));
+            }
+            EventMsg::ThreadRolledBack(it) => {
+                let text = format!("the agent forgot the last {} turns", it.num_turns);
+                ledger.notice(NoticeLevel::Info, "rolled_back", text);
+            }
+            _ => {}
+        }
+    }
+
+    fn task_started(&mut self, it: &sqeq::TaskStarted<'_>, ledger: &mut Ledger) {
+        self.counts.context_window = it.model_context_window.or(self.counts.context_window);
+        if ledger.current_turn().is_none() {
+            // A word that came too late for its turn begins a task of its own.
+            ledger.begin_turn(Origin::Agent, None);
+        }
+    }
+
+    fn task_complete(&mut self, id: &str, it: &sqeq::TaskComplete<'_>, ledger: &mut Ledger) {
+        let text = it.last_agent_message.as_deref().map(str::to_owned);
+        let end = match self.trouble.failure.take() {
+            Some(failure) => TurnEnd::failed(failure, EndSignal::Wire),
+            None => {
+                self.settle_texts(ItemStatus::Ok, ledger);
+                TurnEnd::completed(EndSignal::Wire)
+            }
+        };
+        self.end_task(id, TurnEnd { text, duration_ms: it.duration_ms, ..end }, ledger);
+    }
+
+    fn turn_aborted(&mut self, id: &str, it: &sqeq::TurnAborted<'_>, ledger: &mut Ledger) {
+        // The end of a review's task: what stands in it was told before.
+        let status = match it.reason {
+            AbortReason::ReviewEnded => TurnStatus::Completed,
+            _ => TurnStatus::Interrupted,
+        };
+        let stop_reason = Some(it.reason.as_str().to_owned());
+        let end = TurnEnd { status, stop_reason, ..interrupted(EndSignal::Wire) };
+        self.end_task(id, end, ledger);
+    }
+
+    fn error(&mut self, id: &str, it: &sqeq::ErrorEvent<'_>, ledger: &mut Ledger) {
+        if is_retry(&it.message) {
+            ledger.notice(NoticeLevel::Warning, "api_retry", first_line(&it.message));
+            return;
+        }
+        if it.message.eq_ignore_ascii_case("interrupted") {
+            // What versions before `turn_aborted` say.
+            self.end_task(id, interrupted(EndSignal::Wire), ledger);
+            return;
+        }
+        let details = it.additional_details.as_deref().unwrap_or_default();
+        let failure = failure(&it.message, it.codex_error_info.as_deref()).detail(details);
+        if ledger.current_turn().is_none() {
+            ledger.notice(NoticeLevel::Error, "agent_error", first_line(&it.message));
+            return;
+        }
+        self.trouble.failure = Some(failure);
+        self.trouble.is_last = true;
+        ledger.wake_after(ERROR_STANDS);
+    }
+
+    fn token_count(&mut self, it: &sqeq::TokenCount<'_>, ledger: &mut Ledger) {
+        if let Some(info) = &it.info {
+            self.counts.context_window = info.model_context_window.or(self.counts.context_window);
+            // The same count comes before and after each call of the model.
+            if self.counts.total != info.total_token_usage {
+                self.counts.total = info.total_token_usage;
+                let usage = usage(&self.counts.total, self.counts.context_window);
+                ledger.emit(Kind::UsageUpdated(usage));
+            }
+        }
+        if let Some(limits) = &it.rate_limits {
+            self.rate_limits(limits, ledger);
+        }
+    }
+
+    fn rate_limits(&mut self, limits: &sqeq::RateLimits<'_>, ledger: &mut Ledger) {
+        let Some(window) = limits.primary.as_ref().or(limits.secondary.as_ref()) else { return };
+        let percent = |window: &Option<sqeq::RateWindow>| {
+            window.as_ref().map_or(0, |window| window.used_percent as u64)
+        };
+        let used = (percent(&limits.primary), percent(&limits.secondary));
+        // Told with every count; worth telling when it changes.
+        if self.counts.limits.replace(used) == Some(used) {
+            return;
+        }
+        ledger.emit(Kind::Notice(Notice {
+            level: NoticeLevel::Info,
+            code: "rate_limit".to_owned(),
+            text: format!("{} % of the account's limit are used", window.used_percent),
+            rate_limit: Some(RateLimit {
+                status: "allowed".to_owned(),
+                limit: None,
+                used: Some(window.used_percent / 100.0),
+                resets_at: window.resets_at,
+            }),
+        }));
+    }
+}
+
+fn plan_update(it: &sqeq::PlanUpdate<'_>, ledger: &mut Ledger) {
+    let entry = |step: &sqeq::PlanStep<'_>| PlanEntry {
+        text: step.step.to_string(),
+        status: match &*step.status {
+            "completed" => PlanStatus::Completed,
+            "in_progress" => PlanStatus::InProgress,
+            _ => PlanStatus::Pending,
+        },
+    };
+    let entries = it.plan.iter().map(entry).collect();
+    let explanation = it.explanation.as_deref().map(str::to_owned);
+    ledger.emit(Kind::PlanUpdated(Plan { entries, explanation }));
+}

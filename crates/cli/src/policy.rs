@@ -1,0 +1,107 @@
+//! What the flags about approvals and sandboxes mean: a mode where there is one, else a policy.
+
+use tieline_event::{Mode, Policy};
+
+use crate::agents::is_codex;
+use crate::args::RunArgs;
+use crate::error::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// What holds without a word from the user.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Standing {
+    pub(crate) mode: Mode,
+    pub(crate) policy: Option<Policy>,
+}
+
+/// What to change; none stays as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) mode: Option<Mode>,
+    pub(crate) policy: Option<Policy>,
+}
+
+impl Change {
+    fn mode(mode: Mode) -> Self {
+        Self { mode: Some(mode), policy: None }
+    }
+}
+
+/// What the flags of a run say for an agent.
+pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<Change, Error> {
+    if args.full_auto {
+        return Ok(Change::mode(Mode::AcceptEdits));
+    }
+    if args.yolo {
+        return Ok(Change::mode(Mode::Yolo));
+    }
+    let (ask, reach) = (args.ask_for_approval, args.sandbox);
+    if ask.is_none() && reach.is_none() {
+        return Ok(Change { mode: args.mode, policy: None });
+    }
+    let mode = args.mode.unwrap_or(standing.mode);
+    let other_half = match args.mode {
+        Some(mode) => Policy::of(mode),
+        None => standing.policy.unwrap_or(Policy::of(mode)),
+    };
+    let is_whole = ask.is_some() && reach.is_some();
+    let policy =
+        Policy { ask: ask.unwrap_or(other_half.ask), reach: reach.unwrap_or(other_half.reach) };
+    // Said twice in two ways.
+    if args.mode.is_some() && policy == Policy::of(mode) {
+        return Ok(Change::mode(mode));
+    }
+    if args.mode.is_some() && is_whole {
+        return Err(Error::usage(format!(
+            "--mode {mode} is {}, --ask-for-approval and --sandbox say {policy}; leave one of the \
+             two out",
+            Policy::of(mode)
+        )));
+    }
+    // A half that changes nothing leaves the mode as it is, with what is more to it than the pair.
+    let stays = !is_whole && standing.policy.is_none() && policy == Policy::of(mode);
+    if stays {
+        return Ok(Change::default());
+    }
+    if mode == Mode::Plan && !is_whole {
+        return Err(Error::usage(format!(
+            "the mode is plan, which is {}; {policy} would be no plan mode: choose another --mode \
+             with it, or give both --ask-for-approval and --sandbox",
+            Policy::of(mode)
+        )));
+    }
+    if let Some(mode) = policy.as_mode() {
+        return Ok(Change::mode(mode));
+    }
+    if !is_codex(agent) {
+        return Err(Error::usage(format!(
+            "the agent {agent} knows only modes, and {policy} is none; the nearest: {}",
+            nearest(policy)
+        )));
+    }
+    // The policy goes before the mode; plan would only be a wrong name for it.
+    let mode = if mode == Mode::Plan { Mode::Default } else { mode };
+    Ok(Change { mode: Some(mode), policy: Some(policy) })
+}
+
+/// The modes that share most with a policy.
+fn nearest(policy: Policy) -> String {
+    let modes = [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Yolo];
+    let shared = |mode: &Mode| {
+        let pair = Policy::of(*mode);
+        usize::from(pair.ask == policy.ask) + usize::from(pair.reach == policy.reach)
+    };
+    let most = modes.iter().map(shared).max().unwrap_or(0);
+    let near = modes.iter().filter(|mode| shared(mode) == most);
+    let near: Vec<String> = near.map(|mode| format!("--mode {mode} ({})", named(*mode))).collect();
+    near.join(", ")
+}
+
+fn named(mode: Mode) -> String {
+    match mode {
+        Mode::BypassPermissions => format!("{}, with a network", Policy::of(mode)),
+        _ => Policy::of(mode).to_string(),
+    }
+}

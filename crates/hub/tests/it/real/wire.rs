@@ -1,0 +1,104 @@
+//! The wires, and where they differ in what a scene can ask of them.
+
+use tieline_event::Mode;
+
+/// A wire to a real agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Claude,
+    Codex,
+    CodexExec,
+    CodexProto,
+}
+
+impl Wire {
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Claude, Self::Codex, Self::CodexExec, Self::CodexProto];
+
+    /// The name users give the agent.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::CodexExec => "codex-exec",
+            Self::CodexProto => "codex-proto",
+        }
+    }
+
+    /// The name of its pin.
+    pub(crate) fn pinned(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex | Self::CodexExec => "codex",
+            Self::CodexProto => "codex-proto",
+        }
+    }
+
+    /// The pinned version.
+    pub(crate) fn version(self) -> &'static str {
+        match self {
+            Self::Claude => "2.1.325",
+            Self::Codex | Self::CodexExec => "0.166.0",
+            Self::CodexProto => "0.42.0",
+        }
+    }
+
+    /// What is started.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::Claude => "claude --input-format stream-json",
+            Self::Codex => "codex app-server",
+            Self::CodexExec => "codex exec --json",
+            Self::CodexProto => "codex proto",
+        }
+    }
+
+    /// The model a scene begins with and another one.
+    pub(crate) fn models(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Claude => ("claude-opus-5-5", "claude-sonnet-4-5"),
+            Self::Codex | Self::CodexExec => ("gpt-5.5", "gpt-5.6-luna"),
+            Self::CodexProto => ("gpt-5-codex", "gpt-5"),
+        }
+    }
+
+    /// One process serves the turns of a conversation.
+    pub(crate) fn keeps_its_process(self) -> bool {
+        self != Self::CodexExec
+    }
+
+    /// Text is shown while it is written.
+    pub(crate) fn streams(self) -> bool {
+        self != Self::CodexExec
+    }
+
+    /// A session outlives its process.
+    pub(crate) fn resumes(self) -> bool {
+        self != Self::CodexProto
+    }
+
+    /// The most careful mode in which it acts without asking.
+    pub(crate) fn unasked(self) -> Mode {
+        match self {
+            // It has a sandbox to ask for and none to run: see the scene `sandbox`.
+            Self::CodexProto => Mode::Yolo,
+            _ => Mode::BypassPermissions,
+        }
+    }
+
+    /// The most careful mode in which it changes files without asking.
+    pub(crate) fn edits(self) -> Mode {
+        match self {
+            Self::CodexProto => Mode::Yolo,
+            _ => Mode::AcceptEdits,
+        }
+    }
+
+    /// Where the agent keeps its sessions, below its home.
+    pub(crate) fn sessions(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &[".claude/projects"],
+            _ => &[".codex/sessions"],
+        }
+    }
+}

@@ -1,0 +1,738 @@
+//! The app server of Codex: what its messages carry.
+//!
+//! The envelope is [`jsonrpc`](crate::jsonrpc) without its version. Everything here borrows from
+//! the line; a field that one version has and another lacks is optional, and what is passed on
+//! unread stays JSON.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::text::Str;
+
+/// A piece of text that an item grows by.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delta<'a> {
+    /// Whose.
+    #[serde(borrow)]
+    pub thread_id: Str<'a>,
+    /// Which item.
+    #[serde(borrow)]
+    pub item_id: Str<'a>,
+    /// The text; a part that only begins has none.
+    #[serde(borrow, default)]
+    pub delta: Str<'a>,
+    /// What a tool says about its progress.
+    #[serde(borrow, default)]
+    pub message: Option<Str<'a>>,
+    /// Which part of a summary of reasoning.
+    #[serde(default)]
+    pub summary_index: Option<u64>,
+}
+
+/// An item began or is over.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemNews<'a> {
+    /// Whose.
+    #[serde(borrow)]
+    pub thread_id: Str<'a>,
+    /// In which turn.
+    #[serde(borrow, default)]
+    pub turn_id: Str<'a>,
+    /// The item.
+    #[serde(borrow)]
+    pub item: Item<'a>,
+}
+
+/// Any item: the fields of all kinds together.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item<'a> {
+    /// What it is.
+    #[serde(borrow, rename = "type")]
+    pub kind: Str<'a>,
+    /// Its id.
+    #[serde(borrow, default)]
+    pub id: Str<'a>,
+    /// `inProgress`, `completed`, `failed`, `declined`.
+    #[serde(borrow, default)]
+    pub status: Option<Str<'a>>,
+    /// Of a message or a plan.
+    #[serde(borrow, default)]
+    pub text: Option<Str<'a>>,
+    /// Of a user message or of reasoning.
+    #[serde(borrow, default)]
+    pub content: Option<&'a RawValue>,
+    /// Of reasoning, by part.
+    #[serde(borrow, default)]
+    pub summary: Option<&'a RawValue>,
+    /// One string, quoted for a shell.
+    #[serde(borrow, default)]
+    pub command: Option<Str<'a>>,
+    /// Where the command runs.
+    #[serde(borrow, default)]
+    pub cwd: Option<Str<'a>>,
+    /// What the command printed, both streams.
+    #[serde(borrow, default)]
+    pub aggregated_output: Option<Str<'a>>,
+    /// How the command ended.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// Of files.
+    #[serde(default, deserialize_with = "or_default")]
+    pub changes: Vec<Change>,
+    /// Of an MCP tool.
+    #[serde(borrow, default)]
+    pub server: Option<Str<'a>>,
+    /// Of a client's tool.
+    #[serde(borrow, default)]
+    pub namespace: Option<Str<'a>>,
+    /// A tool's name.
+    #[serde(borrow, default)]
+    pub tool: Option<Str<'a>>,
+    /// A function's name.
+    #[serde(borrow, default)]
+    pub name: Option<Str<'a>>,
+    /// A tool's input.
+    #[serde(borrow, default)]
+    pub arguments: Option<&'a RawValue>,
+    /// What an MCP tool gave.
+    #[serde(borrow, default)]
+    pub result: Option<&'a RawValue>,
+    /// What a function gave.
+    #[serde(borrow, default)]
+    pub output: Option<&'a RawValue>,
+    /// What a client's tool gave.
+    #[serde(borrow, default)]
+    pub content_items: Option<&'a RawValue>,
+    /// Why an MCP tool failed.
+    #[serde(borrow, default)]
+    pub error: Option<&'a RawValue>,
+    /// Of a search.
+    #[serde(borrow, default)]
+    pub query: Option<Str<'a>>,
+    /// What a search does.
+    #[serde(borrow, default)]
+    pub action: Option<&'a RawValue>,
+    /// What a search found.
+    #[serde(borrow, default)]
+    pub results: Option<&'a RawValue>,
+    /// What another agent is told.
+    #[serde(borrow, default)]
+    pub prompt: Option<Str<'a>>,
+    /// The threads of other agents.
+    #[serde(default, deserialize_with = "or_default")]
+    pub receiver_thread_ids: Vec<String>,
+    /// The thread of another agent.
+    #[serde(borrow, default)]
+    pub agent_thread_id: Option<Str<'a>>,
+    /// The name of another agent.
+    #[serde(borrow, default)]
+    pub agent_path: Option<Str<'a>>,
+    /// What another agent does.
+    #[serde(borrow, default, rename = "kind")]
+    pub activity: Option<Str<'a>>,
+    /// Of a picture.
+    #[serde(borrow, default)]
+    pub path: Option<Str<'a>>,
+    /// Where a picture was saved.
+    #[serde(borrow, default)]
+    pub saved_path: Option<Str<'a>>,
+    /// Of a review: what is reviewed, or what was found.
+    #[serde(borrow, default)]
+    pub review: Option<Str<'a>>,
+    /// Of a hook's message.
+    #[serde(borrow, default)]
+    pub fragments: Option<&'a RawValue>,
+    /// How long a pause takes.
+    #[serde(default)]
+    pub duration_ms: Option<u64>,
+}
+
+/// A file that changes. For a new or deleted file `diff` is its whole text.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Change {
+    /// Where it is.
+    pub path: String,
+    /// What happens to it.
+    pub kind: ChangeKind,
+    /// How.
+    #[serde(default)]
+    pub diff: Option<String>,
+}
+
+/// What happens to a file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ChangeKind {
+    /// `add`, `delete` or `update`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Where it goes.
+    #[serde(default)]
+    pub move_path: Option<String>,
+}
+
+/// A thread began.
+#[derive(Debug, Deserialize)]
+pub struct ThreadNews<'a> {
+    /// The thread.
+    #[serde(borrow)]
+    pub thread: Thread<'a>,
+}
+
+/// A thread.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Thread<'a> {
+    /// Its id.
+    #[serde(borrow)]
+    pub id: Str<'a>,
+    /// The thread that started it.
+    #[serde(borrow, default)]
+    pub parent_thread_id: Option<Str<'a>>,
+}
+
+/// The answer to `thread/start`, `thread/resume` and `thread/fork`.
+#[derive(Debug, Deserialize)]
+pub struct Opened<'a> {
+    /// The thread.
+    #[serde(borrow)]
+    pub thread: Thread<'a>,
+    /// Its model.
+    #[serde(borrow, default)]
+    pub model: Option<Str<'a>>,
+    /// Where it works.
+    #[serde(borrow, default)]
+    pub cwd: Option<Str<'a>>,
+}
+
+/// The answer to `initialize`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Initialized<'a> {
+    /// `client/0.166.0 (…)`.
+    #[serde(borrow, default)]
+    pub user_agent: Option<Str<'a>>,
+}
+
+/// A turn began or is over; also the answer to `turn/start` and `review/start`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnNews<'a> {
+    /// Whose; an answer does not say.
+    #[serde(borrow, default)]
+    pub thread_id: Str<'a>,
+    /// The turn.
+    #[serde(borrow)]
+    pub turn: Turn<'a>,
+}
+
+/// A turn.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn<'a> {
+    /// Its id.
+    #[serde(borrow)]
+    pub id: Str<'a>,
+    /// `inProgress`, `completed`, `interrupted`, `failed`.
+    #[serde(borrow, default)]
+    pub status: Str<'a>,
+    /// Why it failed.
+    #[serde(borrow, default)]
+    pub error: Option<TurnError<'a>>,
+    /// How long it took.
+    #[serde(default)]
+    pub duration_ms: Option<u64>,
+    /// At the end, its last message.
+    #[serde(borrow, default, deserialize_with = "or_default")]
+    pub items: Vec<Item<'a>>,
+}
+
+/// Why a turn failed, or what is tried again.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnError<'a> {
+    /// In words.
+    #[serde(borrow, default)]
+    pub message: Str<'a>,
+    /// A word for programs, alone or as the key of an object.
+    #[serde(borrow, default)]
+    pub codex_error_info: Option<&'a RawValue>,
+    /// More words.
+    #[serde(borrow, default)]
+    pub additional_details: Option<Str<'a>>,
+}
+
+/// Something went wrong.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorNews<'a> {
+    /// What.
+    #[serde(borrow)]
+    pub error: TurnError<'a>,
+    /// It is tried again.
+    #[serde(default)]
+    pub will_retry: bool,
+}
+
+/// Tokens were counted.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UsageNews<'a> {
+    /// Whose.
+    #[serde(borrow)]
+    pub thread_id: Str<'a>,
+    /// How many.
+    pub token_usage: TokenUsage,
+}
+
+/// Tokens of a thread.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenUsage {
+    /// Since the thread began.
+    #[serde(default)]
+    pub total: Tokens,
+    /// Of the last call of the model.
+    #[serde(default)]
+    pub last: Tokens,
+    /// How many the model can hold.
+    #[serde(default)]
+    pub model_context_window: Option<u64>,
+}
+
+/// Tokens. What was read from the cache is part of the input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tokens {
+    /// Read.
+    pub input_tokens: u64,
+    /// Of these, from the cache.
+    pub cached_input_tokens: u64,
+    /// Written to the cache.
+    pub cache_write_input_tokens: u64,
+    /// Written, reasoning included.
+    pub output_tokens: u64,
+    /// Of these, reasoning.
+    pub reasoning_output_tokens: u64,
+}
+
+/// The list of steps.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanNews<'a> {
+    /// Whose.
+    #[serde(borrow)]
+    pub thread_id: Str<'a>,
+    /// Why it changed.
+    #[serde(default)]
+    pub explanation: Option<String>,
+    /// The steps.
+    #[serde(default, deserialize_with = "or_default")]
+    pub plan: Vec<Step>,
+}
+
+/// A step.
+#[derive(Debug, Deserialize)]
+pub struct Step {
+    /// What is to be done.
+    pub step: String,
+    /// `pending`, `inProgress`, `completed`.
+    pub status: String,
+}
+
+/// A word of the server to the user, by whichever name it goes.
+#[derive(Debug, Deserialize)]
+pub struct Remark<'a> {
+    /// What.
+    #[serde(borrow, default, alias = "message")]
+    pub summary: Str<'a>,
+    /// More of it.
+    #[serde(borrow, default)]
+    pub details: Option<Str<'a>>,
+}
+
+/// How a server of tools is doing.
+#[derive(Debug, Deserialize)]
+pub struct ServerNews<'a> {
+    /// Which.
+    #[serde(borrow, default)]
+    pub name: Str<'a>,
+    /// `starting`, `ready`, `failed`, `cancelled`.
+    #[serde(borrow, default)]
+    pub status: Str<'a>,
+    /// Why it failed.
+    #[serde(borrow, default)]
+    pub error: Option<Str<'a>>,
+}
+
+/// Another model than the one asked for.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rerouted<'a> {
+    /// The one asked for.
+    #[serde(borrow, default)]
+    pub from_model: Str<'a>,
+    /// The one in use.
+    #[serde(borrow, default)]
+    pub to_model: Str<'a>,
+}
+
+/// A request of the server needs no answer any more.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestResolved {
+    /// The server's id.
+    pub request_id: crate::jsonrpc::Id,
+}
+
+/// How much of the account is used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateLimitNews<'a> {
+    /// By window.
+    #[serde(borrow)]
+    pub rate_limits: RateLimits<'a>,
+}
+
+/// How much of the account is used.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateLimits<'a> {
+    /// Which limit.
+    #[serde(borrow, default)]
+    pub limit_id: Option<Str<'a>>,
+    /// The short window.
+    #[serde(default)]
+    pub primary: Option<Window>,
+    /// The long window.
+    #[serde(default)]
+    pub secondary: Option<Window>,
+    /// Set when nothing is left.
+    #[serde(borrow, default)]
+    pub rate_limit_reached_type: Option<&'a RawValue>,
+}
+
+/// A window of time and how much of it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Window {
+    /// From 0 to 100.
+    #[serde(default)]
+    pub used_percent: f64,
+    /// In seconds since 1970.
+    #[serde(default)]
+    pub resets_at: Option<i64>,
+}
+
+/// Only whose it is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Whose<'a> {
+    /// The thread, where one is named.
+    #[serde(borrow)]
+    pub thread_id: Option<Str<'a>>,
+    /// The thread of v1 requests.
+    #[serde(borrow)]
+    pub conversation_id: Option<Str<'a>>,
+    /// The thread itself, where it is news.
+    #[serde(borrow)]
+    pub thread: Option<Thread<'a>>,
+}
+
+/// The server asks for leave: to run a command, to change files, to have more permissions.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRequest<'a> {
+    /// For which item; v1 says `callId`.
+    #[serde(borrow, default, alias = "callId")]
+    pub item_id: Option<Str<'a>>,
+    /// Why.
+    #[serde(borrow, default)]
+    pub reason: Option<Str<'a>>,
+    /// The command: one quoted string; v1 has a list of words.
+    #[serde(borrow, default)]
+    pub command: Option<&'a RawValue>,
+    /// Where it would run.
+    #[serde(borrow, default)]
+    pub cwd: Option<Str<'a>>,
+    /// The rule the server offers to write down.
+    #[serde(borrow, default)]
+    pub proposed_execpolicy_amendment: Option<&'a RawValue>,
+    /// The connection it is about.
+    #[serde(default)]
+    pub network_approval_context: Option<NetworkContext>,
+    /// The rules about the network it offers to write down.
+    #[serde(borrow, default)]
+    pub proposed_network_policy_amendments: Option<Vec<&'a RawValue>>,
+    /// A directory that would become writable.
+    #[serde(borrow, default)]
+    pub grant_root: Option<Str<'a>>,
+    /// The permissions it is about.
+    #[serde(borrow, default)]
+    pub permissions: Option<&'a RawValue>,
+    /// v1: the changes themselves.
+    #[serde(borrow, default)]
+    pub file_changes: Option<&'a RawValue>,
+}
+
+/// A connection that needs leave.
+#[derive(Debug, Deserialize)]
+pub struct NetworkContext {
+    /// To where.
+    pub host: String,
+    /// How.
+    #[serde(default)]
+    pub protocol: Option<String>,
+}
+
+/// The server asks the user.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserInputRequest<'a> {
+    /// For which item.
+    #[serde(borrow, default)]
+    pub item_id: Option<Str<'a>>,
+    /// What.
+    #[serde(default, deserialize_with = "or_default")]
+    pub questions: Vec<Question>,
+}
+
+/// One question.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Question {
+    /// Under which name its answer is given.
+    pub id: String,
+    /// A word or two above it.
+    #[serde(default)]
+    pub header: Option<String>,
+    /// The question.
+    pub question: String,
+    /// Another text is an answer too.
+    #[serde(default)]
+    pub is_other: bool,
+    /// The answer is not to be shown.
+    #[serde(default)]
+    pub is_secret: bool,
+    /// Answers to choose from.
+    #[serde(default)]
+    pub options: Option<Vec<QuestionOption>>,
+}
+
+/// One answer to choose from.
+#[derive(Debug, Deserialize)]
+pub struct QuestionOption {
+    /// The answer.
+    pub label: String,
+    /// What it means.
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+/// A server of tools asks the user.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Elicitation<'a> {
+    /// Which server.
+    #[serde(borrow, default)]
+    pub server_name: Str<'a>,
+    /// `form`, `url`, ….
+    #[serde(borrow, default)]
+    pub mode: Option<Str<'a>>,
+    /// What it asks.
+    #[serde(borrow, default)]
+    pub message: Str<'a>,
+    /// The form.
+    #[serde(borrow, default)]
+    pub requested_schema: Option<&'a RawValue>,
+    /// The page to be opened.
+    #[serde(borrow, default)]
+    pub url: Option<Str<'a>>,
+    /// Says when it is really the approval of a tool.
+    #[serde(borrow, default, rename = "_meta")]
+    pub meta: Option<&'a RawValue>,
+}
+
+/// The answer to `model/list`.
+#[derive(Debug, Deserialize)]
+pub struct Models {
+    /// Each.
+    #[serde(default)]
+    pub data: Vec<Model>,
+}
+
+/// A model.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    /// Its id.
+    pub id: String,
+    /// What to show.
+    #[serde(default)]
+    pub display_name: Option<String>,
+    /// What it is good for.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The efforts it knows.
+    #[serde(default, deserialize_with = "or_default")]
+    pub supported_reasoning_efforts: Vec<Effort>,
+    /// Not for people.
+    #[serde(default)]
+    pub hidden: bool,
+    /// The one that is used when none is named.
+    #[serde(default)]
+    pub is_default: bool,
+}
+
+/// An effort.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effort {
+    /// Its name.
+    pub reasoning_effort: String,
+}
+
+/// The answer to `skills/list`.
+#[derive(Debug, Deserialize)]
+pub struct Skills {
+    /// By directory.
+    #[serde(default)]
+    pub data: Vec<SkillsOf>,
+}
+
+/// The skills of a directory.
+#[derive(Debug, Deserialize)]
+pub struct SkillsOf {
+    /// Each.
+    #[serde(default)]
+    pub skills: Vec<Skill>,
+}
+
+/// A skill.
+#[derive(Debug, Deserialize)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    #[serde(default)]
+    pub path: String,
+    /// Whether it may be used.
+    #[serde(default)]
+    pub enabled: Option<bool>,
+}
+
+/// The answer to `account/read`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account<'a> {
+    /// Who is logged in.
+    #[serde(borrow, default)]
+    pub account: Option<&'a RawValue>,
+    /// Whether the provider asks for a login at all.
+    #[serde(default)]
+    pub requires_openai_auth: bool,
+}
+
+impl Tokens {
+    /// What was added since an earlier count.
+    #[must_use]
+    pub fn minus(self, earlier: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
+            cached_input_tokens: self
+                .cached_input_tokens
+                .saturating_sub(earlier.cached_input_tokens),
+            cache_write_input_tokens: self
+                .cache_write_input_tokens
+                .saturating_sub(earlier.cache_write_input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
+            reasoning_output_tokens: self
+                .reasoning_output_tokens
+                .saturating_sub(earlier.reasoning_output_tokens),
+        }
+    }
+}
+
+/// `null` is as good as nothing.
+fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// News that change nothing we show: they repeat what is told otherwise, or are about things that
+/// were never asked for. The frames have them.
+pub fn is_silent(method: &str) -> bool {
+    const SILENT: &[&str] = &[
+        "account/gatewayOAuth/changed",
+        "account/login/completed",
+        "account/updated",
+        "app/list/updated",
+        "authStatusChange",
+        "autoApprovalReview/strictReviewRequired",
+        "command/exec/outputDelta",
+        "externalAgentConfig/import/completed",
+        "externalAgentConfig/import/progress",
+        "fs/changed",
+        "fuzzyFileSearch/sessionCompleted",
+        "fuzzyFileSearch/sessionUpdated",
+        "hook/started",
+        "item/autoApprovalReview/started",
+        "item/commandExecution/terminalInteraction",
+        "item/fileChange/outputDelta",
+        "loginChatGptComplete",
+        "mcpServer/event/stream/notification",
+        "mcpServer/oauthLogin/completed",
+        "model/safetyBuffering/updated",
+        "model/verification",
+        "modelProvider/authRecoveryCompleted",
+        "modelProvider/authRecoveryStarted",
+        "process/exited",
+        "process/outputDelta",
+        "project/changed",
+        "rawResponse/completed",
+        "rawResponseItem/completed",
+        "remoteControl/status/changed",
+        "sessionConfigured",
+        "skills/changed",
+        "thread/archived",
+        "thread/attachment/updated",
+        "thread/closed",
+        "thread/deleted",
+        "thread/environment/connected",
+        "thread/environment/disconnected",
+        "thread/goal/cleared",
+        "thread/goal/updated",
+        "thread/name/updated",
+        "thread/prediction/updated",
+        "thread/project/updated",
+        "thread/queue/changed",
+        "thread/readState/changed",
+        "thread/reverted",
+        "thread/settings/updated",
+        "thread/status/changed",
+        "thread/unarchived",
+        "turn/diff/updated",
+        "turn/moderationMetadata",
+        "windows/worldWritableWarning",
+        "windowsSandbox/setupCompleted",
+    ];
+    // The older event stream, which versions up to 0.13x send beside this one.
+    method.starts_with("codex/event/")
+        || method.starts_with("thread/realtime/")
+        || SILENT.binary_search(&method).is_ok()
+}
+
+#[test]
+fn the_silent_ones_are_found() {
+    assert!(is_silent("account/gatewayOAuth/changed"));
+    assert!(is_silent("windowsSandbox/setupCompleted"));
+    assert!(is_silent("thread/status/changed"));
+    assert!(is_silent("codex/event/agent_message"));
+    assert!(!is_silent("turn/completed"));
+    assert!(!is_silent("from/the/future"));
+}
