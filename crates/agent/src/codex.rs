@@ -7,6 +7,7 @@
 mod change;
 mod command;
 mod failure;
+mod tool;
 mod version;
 
 use std::path::PathBuf;
@@ -17,14 +18,16 @@ use tieline_proc::Env;
 
 pub(crate) use change::{change_kind, file_change, from_map};
 pub(crate) use command::{bare_command, bare_words};
-pub(crate) use failure::{explain_exit, failure, is_retry, session_unknown};
+pub(crate) use failure::{LOG_IN, explain_exit, failure, is_retry, session_unknown};
+pub(crate) use tool::{content, contents, mcp_output, search_query, usage};
 pub use version::{Version, Versions};
 
 /// Variables that are Codex's own, by prefix: they reach it even when they look like secrets.
 pub const OWN_VARIABLES: &[&str] = &["OPENAI_", "CODEX_", "AZURE_OPENAI_", "AWS_", "RUST_LOG"];
 
-/// The first version whose app server speaks of threads and turns.
-pub const FIRST_APP_SERVER: Version = Version(0, 60, 0);
+/// The first version whose app server is known to speak of threads and turns in today's words.
+/// 0.65 has other words for its policies.
+pub const FIRST_APP_SERVER: Version = Version(0, 72, 0);
 
 /// The last version that has the `proto` command.
 pub const LAST_PROTO: Version = Version(0, 42, u32::MAX);

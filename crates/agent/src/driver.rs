@@ -64,6 +64,8 @@ pub struct Plan {
     pub driver: Box<dyn Driver>,
     /// The process serves one turn and ends with it.
     pub one_turn: bool,
+    /// What it knows is lost with the process, so that it is never put to sleep.
+    pub forgets: bool,
     /// Each prompt names the workspace first.
     pub preamble: bool,
     /// One process can serve several conversations.
@@ -74,7 +76,16 @@ impl Plan {
     /// A process of its own for a whole conversation.
     pub fn new(program: PathBuf, env: tieline_proc::Env, driver: Box<dyn Driver>) -> Self {
         let args = Vec::new();
-        Self { program, args, env, driver, one_turn: false, preamble: false, share: None }
+        Self {
+            program,
+            args,
+            env,
+            driver,
+            one_turn: false,
+            forgets: false,
+            preamble: false,
+            share: None,
+        }
     }
 }
 
@@ -152,11 +163,16 @@ pub trait Driver: Send {
         ledger: &mut Ledger,
     ) -> Result<(), Refused>;
 
-    /// Change the mode from now on. `false` when that needs a new process.
-    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool;
+    /// Change the mode, and what goes before it, from now on. `false` when that needs a new process.
+    fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool;
 
     /// Change the model from now on. `false` when that needs a new process.
     fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool;
+
+    /// The input is about to be closed, for good: a last word, for agents that wait for one.
+    fn leaving(&mut self, ledger: &mut Ledger) {
+        let _ = ledger;
+    }
 
     /// The time the driver asked for with [`Ledger::wake_after`] is over.
     fn wake(&mut self, ledger: &mut Ledger) {

@@ -275,7 +275,7 @@ impl Ledger {
     }
 
     /// What the native session had used by the end of its last turn, for agents that count by
-    /// session and have a process for each turn. It is not stored: after a restart nobody knows.
+    /// session and have a process for each turn.
     pub fn take_session_usage(&mut self) -> Option<Usage> {
         self.session_usage.take()
     }

@@ -1,8 +1,8 @@
 //! One agent process seen as bytes: framer, driver and ledger together.
 
 use tieline_event::{
-    Answer, Content, EndSignal, FrameNo, Kind, Mode, Origin, Prompt, RequestId, Resolved, TurnId,
-    TurnStatus, Unparsed,
+    Answer, Content, EndSignal, FrameNo, Kind, Mode, Origin, Policy, Prompt, RequestId, Resolved,
+    TurnId, TurnStatus, Unparsed,
 };
 use tieline_wire::ndjson::{self, Framer, Line};
 
@@ -154,9 +154,14 @@ impl Session {
         Ok(())
     }
 
-    /// Changes the mode; `false` when that needs a new process.
-    pub fn set_mode(&mut self, mode: Mode) -> bool {
-        self.driver.set_mode(mode, &mut self.ledger)
+    /// The input is about to be closed, for good.
+    pub fn leaving(&mut self) {
+        self.driver.leaving(&mut self.ledger);
+    }
+
+    /// Changes the mode and what goes before it; `false` when that needs a new process.
+    pub fn set_mode(&mut self, mode: Mode, policy: Option<Policy>) -> bool {
+        self.driver.set_mode(mode, policy, &mut self.ledger)
     }
 
     /// Changes the model; `false` when that needs a new process.

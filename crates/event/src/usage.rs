@@ -25,6 +25,23 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
+impl Usage {
+    /// What was added since an earlier count.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let added = |now: u64, then: u64| now.saturating_sub(then);
+        Self {
+            input_tokens: added(self.input_tokens, earlier.input_tokens),
+            cached_input_tokens: added(self.cached_input_tokens, earlier.cached_input_tokens),
+            cache_write_tokens: added(self.cache_write_tokens, earlier.cache_write_tokens),
+            output_tokens: added(self.output_tokens, earlier.output_tokens),
+            reasoning_tokens: added(self.reasoning_tokens, earlier.reasoning_tokens),
+            context_window: self.context_window,
+            cost_usd: self.cost_usd.map(|now| (now - earlier.cost_usd.unwrap_or(0.0)).max(0.0)),
+        }
+    }
+}
+
 /// The provider's word on how much is left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateLimit {

@@ -82,8 +82,8 @@ fn notification(line: &[u8]) -> Result<Option<Notification>, serde_json::Error> 
     let told: Map<String, Value> = serde_json::from_slice(line)?;
     let word = |name: &str| told.get(name).and_then(Value::as_str);
     let is_end = word("type") == Some("agent-turn-complete");
-    Ok(word("thread-id").filter(|_| is_end).map(|session| Notification {
-        session: session.to_owned(),
+    Ok(is_end.then(|| Notification {
+        session: word("thread-id").map(str::to_owned),
         text: word("last-assistant-message").unwrap_or_default().to_owned(),
     }))
 }

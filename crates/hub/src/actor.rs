@@ -119,6 +119,13 @@ impl Actor {
         let key = lease.key.clone();
         let row = lease.conversation.clone();
         let closing = recover::closing_events(&store, &key, last)?;
+        let mut ledger = Ledger::new(row.n_turns(), row.native_session.clone());
+        if let Some(usage) = recover::session_usage(&store, &key, last, row.n_turns())?
+            && row.native_session.is_some()
+            && !row.forks
+        {
+            ledger.set_session_usage(usage);
+        }
         let mut actor = Self {
             registry,
             servers,
@@ -140,7 +147,7 @@ impl Actor {
             forked_from: row.forked_from.clone(),
             title: row.title.clone(),
             live: None,
-            ledger: Some(Ledger::new(row.n_turns(), row.native_session.clone())),
+            ledger: Some(ledger),
             pipeline: Pipeline::new(store.clone(), lease, limits.store_patience),
             queued: VecDeque::new(),
             keys: VecDeque::new(),
@@ -441,7 +448,8 @@ impl Actor {
     /// The agent's notify program ran. What it says counts when the wire stays silent.
     fn on_notification(&mut self, notification: Notification) {
         let ledger = self.ledger();
-        let is_mine = ledger.session() == Some(notification.session.as_str());
+        let named = notification.session.as_deref();
+        let is_mine = named.is_none_or(|session| ledger.session() == Some(session));
         if let Some(turn) = ledger.oldest_turn().filter(|_| is_mine).cloned() {
             let deadline = Instant::now() + self.limits.notify_grace;
             self.notified = Some((turn, notification.text, deadline));
@@ -497,22 +505,18 @@ impl Actor {
             told.cwd = Some(workspace.display().to_string());
             self.stale |= self.live.is_some();
         }
-        if let Some(mode) = options.mode.filter(|mode| *mode != self.mode) {
-            self.mode = mode;
-            self.change().mode = Some(mode);
-            match &mut self.live {
-                Some(live) => self.stale |= !live.session.set_mode(mode),
-                None => told.mode = Some(mode),
-            }
-        }
         // A mode without a policy is the mode's own.
-        let policy =
-            if options.mode.is_some() { options.policy } else { options.policy.or(self.policy) };
-        if policy != self.policy {
-            self.policy = policy;
-            self.change().policy = Some(policy);
-            told.policy = policy;
-            self.stale |= self.live.is_some();
+        let mode = options.mode.unwrap_or(self.mode);
+        let kept = self.policy.filter(|_| options.mode.is_none());
+        let policy = options.policy.or(kept);
+        if (mode, policy) != (self.mode, self.policy) {
+            (self.mode, self.policy) = (mode, policy);
+            let change = self.change();
+            (change.mode, change.policy) = (Some(mode), Some(policy));
+            match &mut self.live {
+                Some(live) => self.stale |= !live.session.set_mode(mode, policy),
+                None => (told.mode, told.policy) = (Some(mode), policy),
+            }
         }
         if options.model.is_some() && options.model != self.model {
             self.model.clone_from(&options.model);
@@ -595,6 +599,10 @@ impl Actor {
         if self.silence_deadline.take_if(is_due).is_some()
             && let Some(turn) = self.ledger().oldest_turn().cloned()
         {
+            if !self.ledger().open_items().is_empty() {
+                // A command that runs for long is not the end.
+                return self.heard();
+            }
             let end = TurnEnd::completed(EndSignal::Idle);
             self.ledger_mut().end_turn(&turn, end);
             self.lay_to_rest(Some("silent")).await;
@@ -649,8 +657,13 @@ impl Actor {
                 answer_with(reply, Ok(turn.clone()));
             }
         }
-        if self.live.is_some() && self.idle_deadline.is_none() {
-            self.idle_deadline = Some(Instant::now() + self.limits.idle);
+        if let Some(live) = &self.live
+            && self.idle_deadline.is_none()
+            && !live.forgets
+        {
+            // A process that was there for this turn has nothing to wait for.
+            let patience = if live.one_turn { self.limits.exit_grace } else { self.limits.idle };
+            self.idle_deadline = Some(Instant::now() + patience);
         }
     }
 

@@ -31,8 +31,8 @@ pub struct OpenOptions {
 /// What an agent's notify program was told.
 #[derive(Debug, Clone)]
 pub struct Notification {
-    /// The native session.
-    pub session: String,
+    /// The native session; older agents do not name it.
+    pub session: Option<String>,
     /// The agent's last message, if it was told.
     pub text: String,
 }

@@ -103,12 +103,16 @@ impl Hub {
     }
 
     /// Tells every open conversation what an agent's notify program said; the one whose session it
-    /// is takes it.
+    /// is takes it. One that names no session counts where there is a single conversation.
     pub async fn notified(&self, notification: &Notification) {
         let open: Vec<_> = {
             let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.values().map(|(conversation, _)| conversation.clone()).collect()
         };
+        if notification.session.is_none() && open.len() > 1 {
+            tracing::warn!("a notification names no session, and several are open");
+            return;
+        }
         for conversation in open {
             // One that has just closed needs no news.
             if conversation.notified(notification.clone()).await.is_err() {

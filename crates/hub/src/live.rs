@@ -35,6 +35,8 @@ pub(crate) struct Live {
     close_input: bool,
     eof: bool,
     pub(crate) one_turn: bool,
+    /// What it knows is lost with it.
+    pub(crate) forgets: bool,
     /// It was told to go and takes no new turn.
     pub(crate) ending: bool,
     /// We are ending the process, and why.
@@ -94,6 +96,7 @@ impl Live {
             close_input: false,
             eof: false,
             one_turn: plan.one_turn,
+            forgets: plan.forgets,
             ending: false,
             stopping: None,
         })
@@ -183,6 +186,8 @@ impl Live {
 
     /// Closes the agent's input and gives it some time to go by itself.
     pub(crate) async fn say_goodbye(&mut self, limits: &Limits) {
+        self.session.leaving();
+        self.write();
         self.port.close_input();
         let deadline = Instant::now() + limits.exit_grace;
         let exited = async {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use tieline_event::{
     ConversationKey, EndSignal, Event, Expired, Failure, FailureCode, Item, ItemId, ItemStatus,
-    Kind, Seq, Text, TurnCompleted, TurnId, TurnStatus,
+    Kind, Seq, Text, TurnCompleted, TurnId, TurnStatus, Usage,
 };
 use tieline_store::Store;
 
@@ -20,6 +20,29 @@ pub(crate) struct Closing {
     pub(crate) parent: Option<ItemId>,
     /// How it is closed.
     pub(crate) kind: Kind,
+}
+
+/// What the native session had used by the end of the last turn, if its agent told so at that end.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) fn session_usage(
+    store: &Store,
+    key: &ConversationKey,
+    last: Seq,
+    n_turns: u64,
+) -> Result<Option<Usage>, tieline_store::Error> {
+    /// It stands right before the end of the turn; the ends of process and conversation follow.
+    const NEAR: u64 = 16;
+    let turn = TurnId::new(format!("t{n_turns}"));
+    let page = store.events(key, Seq(last.0.saturating_sub(NEAR)), NEAR as usize)?;
+    Ok(page.iter().rev().find_map(|stored| {
+        let event = Event::from_json(&stored.json).ok()?;
+        match event.kind {
+            Kind::UsageUpdated(usage) if event.turn.as_ref() == Some(&turn) => Some(usage),
+            _ => None,
+        }
+    }))
 }
 
 /// Events that close the turns, items and requests which a dead owner left open, in order.

@@ -76,7 +76,7 @@ pub struct CodexConfig<'a> {
 impl AgentEnv {
     /// For Claude Code, whose model is at `model_url`.
     pub fn claude(model_url: &str) -> AgentEnv {
-        AgentEnv::new(&[
+        let env = AgentEnv::new(&[
             ("ANTHROPIC_BASE_URL", model_url),
             ("ANTHROPIC_API_KEY", "sk-test"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
@@ -87,12 +87,15 @@ impl AgentEnv {
             ("IS_SANDBOX", "1"),
             // The default is ten tries with backoff, more than a minute.
             ("CLAUDE_CODE_MAX_RETRIES", "1"),
-        ])
+        ]);
+        // The root of a project is where the next `.git` is, and others may leave one above us.
+        fs::create_dir(env.workspace().join(".git")).expect("a fresh directory is writable");
+        env
     }
 
     /// For Codex, whose model is at `model_url`.
     pub fn codex(model_url: &str, config: CodexConfig) -> AgentEnv {
-        let env = AgentEnv::new(&[("FAKE_API_KEY", "sk-test")]);
+        let env = AgentEnv::new(&[("OPENAI_API_KEY", "sk-test")]);
         fs::create_dir(env.home().join(".codex")).expect("a fresh directory is writable");
         fs::write(env.home().join(".codex/config.toml"), codex_config(model_url, config))
             .expect("a fresh directory is writable");
@@ -100,8 +103,7 @@ impl AgentEnv {
     }
 
     fn new(own: &[(&str, &str)]) -> AgentEnv {
-        // Not below `/tmp`: Codex warns of a home there, and its sandbox leaves an empty `.git` in
-        // it, which other agents would take for the root of their project.
+        // Not below `/tmp`: Codex warns of a home there.
         let root = TempDir::new_in("/var/tmp").expect("the temporary directory is writable");
         let own = own.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let env = AgentEnv { root, own: own.collect() };
@@ -155,7 +157,7 @@ fn codex_config(model_url: &str, config: CodexConfig) -> String {
          [sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n\
          [tools.update_plan]\nenabled = true\n\
          [model_providers.fake]\nname = \"fake\"\nbase_url = \"{model_url}/v1\"\n\
-         wire_api = \"responses\"\nenv_key = \"FAKE_API_KEY\"\n\
+         wire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n\
          request_max_retries = 1\nstream_max_retries = 2\n{}",
         lines(settings),
         mcp.unwrap_or_default(),

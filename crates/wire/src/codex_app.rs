@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::codex::Tokens;
 use crate::text::Str;
 
 /// A piece of text that an item grows by.
@@ -300,22 +301,6 @@ pub struct TokenUsage {
     /// How many the model can hold.
     #[serde(default)]
     pub model_context_window: Option<u64>,
-}
-
-/// Tokens. What was read from the cache is part of the input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Tokens {
-    /// Read.
-    pub input_tokens: u64,
-    /// Of these, from the cache.
-    pub cached_input_tokens: u64,
-    /// Written to the cache.
-    pub cache_write_input_tokens: u64,
-    /// Written, reasoning included.
-    pub output_tokens: u64,
-    /// Of these, reasoning.
-    pub reasoning_output_tokens: u64,
 }
 
 /// The list of steps.
@@ -633,26 +618,6 @@ pub struct Account<'a> {
     /// Whether the provider asks for a login at all.
     #[serde(default)]
     pub requires_openai_auth: bool,
-}
-
-impl Tokens {
-    /// What was added since an earlier count.
-    #[must_use]
-    pub fn minus(self, earlier: Self) -> Self {
-        Self {
-            input_tokens: self.input_tokens.saturating_sub(earlier.input_tokens),
-            cached_input_tokens: self
-                .cached_input_tokens
-                .saturating_sub(earlier.cached_input_tokens),
-            cache_write_input_tokens: self
-                .cache_write_input_tokens
-                .saturating_sub(earlier.cache_write_input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(earlier.output_tokens),
-            reasoning_output_tokens: self
-                .reasoning_output_tokens
-                .saturating_sub(earlier.reasoning_output_tokens),
-        }
-    }
 }
 
 /// `null` is as good as nothing.

@@ -18,6 +18,7 @@ mod tests;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::codex::Tokens;
 use crate::text::Str;
 use fields::Fields;
 use fields::lenient;
@@ -79,27 +80,6 @@ pub enum Phase {
     Updated,
     /// It is over.
     Completed,
-}
-
-/// Tokens as Codex counts them: what came from the cache is part of the input.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Tokens {
-    /// Read, from the cache or not.
-    #[serde(deserialize_with = "lenient")]
-    pub input_tokens: u64,
-    /// Read from the cache.
-    #[serde(deserialize_with = "lenient")]
-    pub cached_input_tokens: u64,
-    /// Written to the cache.
-    #[serde(deserialize_with = "lenient")]
-    pub cache_write_input_tokens: u64,
-    /// Written, reasoning included.
-    #[serde(deserialize_with = "lenient")]
-    pub output_tokens: u64,
-    /// Of them, reasoning.
-    #[serde(deserialize_with = "lenient")]
-    pub reasoning_output_tokens: u64,
 }
 
 /// A thing in a turn.
@@ -228,18 +208,6 @@ pub struct WebSearch<'a> {
     /// What is done: a search, a page that is opened, something looked for in it.
     #[serde(borrow, default)]
     pub action: Option<&'a RawValue>,
-}
-
-/// What a `web_search` does.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Action {
-    /// `search`: what for.
-    pub query: Option<String>,
-    /// `open_page`, `find_in_page`: where.
-    pub url: Option<String>,
-    /// `find_in_page`: what for.
-    pub pattern: Option<String>,
 }
 
 /// `todo_list`.

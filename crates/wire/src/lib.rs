@@ -17,6 +17,7 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod claude;
+pub mod codex;
 pub mod codex_app;
 pub mod codex_exec;
 pub mod jsonrpc;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tieline_event::{
     Abilities, Answer, Content, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId,
     ItemStatus, Kind, Mode, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry, PlanStatus,
-    Prompt, RateLimit, RequestId, Stream, Text, TurnId,
+    Policy, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
 };
 use tieline_wire::claude::write::{self, Control};
 use tieline_wire::claude::{self, Frame, Sniffed};
@@ -518,9 +518,13 @@ impl Driver for ClaudeDriver {
         Ok(())
     }
 
-    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
-        // A process that was not started to never ask cannot be told to later.
-        if self.lifetime == Lifetime::Turn || setup::mode_name(mode) == "bypassPermissions" {
+    fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool {
+        // A process that was not started to never ask cannot be told to later. What has no policies
+        // says so when it is started.
+        if self.lifetime == Lifetime::Turn
+            || policy.is_some()
+            || setup::mode_name(mode) == "bypassPermissions"
+        {
             return false;
         }
         let control = Control::SetPermissionMode { mode: setup::mode_name(mode) };

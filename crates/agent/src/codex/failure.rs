@@ -10,6 +10,10 @@ use crate::driver::ExitInfo;
 /// The key of a provider of the user's own is not there.
 const MISSING: &str = "Missing environment variable";
 
+/// How to log in. In recent versions a key in a variable alone is not enough for the app server.
+pub(crate) const LOG_IN: &str = "log in with `codex login`, or with a key: \
+                                 printenv OPENAI_API_KEY | codex login --with-api-key";
+
 /// Secrets of others are kept from agents, and so may be the key of such a provider.
 const PASS_IT: &str = "set the variable, and let it through to Codex: pass = [\"NAME\"] under \
                        [agents.codex] in tieline's configuration";
@@ -37,9 +41,7 @@ pub(crate) fn failure(message: &str, info: Option<&RawValue>) -> Failure {
     let failure = Failure { http_status: status, ..Failure::new(code, text) };
     match code {
         FailureCode::NotLoggedIn if message.contains(MISSING) => failure.hint(PASS_IT),
-        FailureCode::NotLoggedIn => {
-            failure.hint("log in with `codex login`, or set OPENAI_API_KEY to a valid key")
-        }
+        FailureCode::NotLoggedIn => failure.hint(LOG_IN),
         FailureCode::RateLimited => failure.hint("wait, or use another account or model"),
         FailureCode::ProviderUnavailable => failure.hint("try again in a while"),
         FailureCode::StreamLost => failure.hint("check the network, then say it again"),

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use tieline_event::{
     Abilities, AgentCommand, Answer, Configured, Content, EndSignal, Failure, FailureCode,
     ImageSource, ItemId, ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt,
-    RequestId, TurnId, TurnStatus,
+    RequestId, TurnId, TurnStatus, Usage,
 };
-use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, Tokens, TurnNews};
+use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, TurnNews};
 use tieline_wire::jsonrpc::write::{self, Form};
 use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 
 use super::ask::{self, Asked};
-use crate::codex::{Rules, Version, explain_exit, failure, session_unknown};
+use crate::codex::{LOG_IN, Rules, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 use crate::words::first_line;
@@ -70,10 +70,9 @@ pub struct AppDriver {
     pub(super) helpers: HashMap<String, ItemId>,
     /// Items that a person or a policy said no to.
     pub(super) refused: HashMap<String, ItemStatus>,
-    /// The thread's tokens when this turn began, and as they were told last.
-    pub(super) tokens_before: Option<Tokens>,
-    pub(super) tokens: Option<Tokens>,
-    pub(super) context_window: Option<u64>,
+    /// What the thread had used when this turn began, and as it was told last.
+    pub(super) used_before: Option<Usage>,
+    pub(super) used: Option<Usage>,
     pub(super) last_error: Option<Failure>,
     /// The parts of reasoning that stream as a summary; raw text beside it is not shown.
     pub(super) summaries: HashMap<String, u64>,
@@ -131,9 +130,8 @@ impl AppDriver {
             wants_interrupt: false,
             helpers: HashMap::new(),
             refused: HashMap::new(),
-            tokens_before: None,
-            tokens: None,
-            context_window: None,
+            used_before: None,
+            used: None,
             last_error: None,
             summaries: HashMap::new(),
             compacted: false,
@@ -203,7 +201,7 @@ impl AppDriver {
                     ledger.notice(
                         NoticeLevel::Warning,
                         "not_logged_in",
-                        "nobody is logged in to Codex: run `codex login`, or set OPENAI_API_KEY",
+                        format!("nobody is logged in to Codex: {LOG_IN}"),
                     );
                 }
             }
@@ -641,9 +639,9 @@ impl Driver for AppDriver {
         Ok(())
     }
 
-    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
-        self.mode = mode;
-        ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+    fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool {
+        (self.mode, self.policy) = (mode, policy);
+        ledger.configured(Configured { mode: Some(mode), policy, ..Configured::default() });
         true
     }
 

@@ -1,14 +1,11 @@
 //! Items of the server as items of ours.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
-use tieline_event::{
-    Content, FileChange, ImageSource, ItemBody, ItemStatus, Json, Text, ToolClass,
-};
+use tieline_event::{Content, FileChange, ItemBody, ItemStatus, Json, ToolClass};
 use tieline_wire::codex_app::{Change, Item};
 use tieline_wire::text::Str;
 
-use crate::codex::{bare_command, change_kind, file_change};
+use crate::codex::{bare_command, change_kind, contents, file_change, mcp_output, search_query};
 use crate::words::first_line;
 
 /// What an item is; `None` for a kind nobody knows.
@@ -33,7 +30,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             server: item.server.as_deref().map(str::to_owned),
             title: None,
             input: item.arguments.map(Json::from_raw),
-            output: mcp_output(item),
+            output: mcp_output(item.result, item.error),
         },
         "dynamicToolCall" => ItemBody::ToolCall {
             class: ToolClass::Dynamic,
@@ -60,7 +57,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             item.agent_path.as_deref().map(str::to_owned),
         ),
         "webSearch" => ItemBody::WebSearch {
-            query: query(item),
+            query: search_query(item.query.as_deref().unwrap_or_default(), item.action),
             output: item.results.map(contents).unwrap_or_default(),
         },
         "imageView" => picture(item.path.as_deref()),
@@ -121,87 +118,6 @@ fn reasoning(item: &Item<'_>) -> String {
     let summary = parts(item.summary);
     let shown = if summary.is_empty() { parts(item.content) } else { summary };
     shown.join("\n\n")
-}
-
-/// What is searched for: the query, or what the action names.
-fn query(item: &Item<'_>) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Action {
-        query: Option<String>,
-        url: Option<String>,
-        pattern: Option<String>,
-    }
-    if let Some(query) = item.query.as_deref().filter(|query| !query.is_empty()) {
-        return query.to_owned();
-    }
-    let action: Action =
-        item.action.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    match action {
-        Action { query: Some(query), .. } => query,
-        Action { url: Some(url), pattern: Some(pattern), .. } => format!("{pattern} in {url}"),
-        Action { url: Some(url), .. } => url,
-        _ => String::new(),
-    }
-}
-
-fn mcp_output(item: &Item<'_>) -> Vec<Content> {
-    #[derive(Deserialize)]
-    struct Outcome<'a> {
-        #[serde(borrow)]
-        content: &'a RawValue,
-    }
-    #[derive(Deserialize)]
-    struct Trouble {
-        message: String,
-    }
-    if let Some(trouble) = item.error
-        && let Ok(Trouble { message }) = serde_json::from_str(trouble.get())
-    {
-        return vec![Content::text(message)];
-    }
-    let outcome = item.result.and_then(|raw| serde_json::from_str::<Outcome<'_>>(raw.get()).ok());
-    outcome.map(|it| contents(it.content)).unwrap_or_default()
-}
-
-/// Pieces of output in whichever of the forms tools use; what is none of them stays JSON.
-pub(crate) fn contents(raw: &RawValue) -> Vec<Content> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase", untagged)]
-    enum Piece {
-        Text {
-            text: String,
-        },
-        Data {
-            data: String,
-            #[serde(rename = "mimeType")]
-            mime: String,
-        },
-        Url {
-            #[serde(alias = "image_url", rename = "imageUrl")]
-            url: String,
-        },
-    }
-    if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
-        return vec![Content::text(text)];
-    }
-    let Ok(pieces) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) else {
-        return match raw.get() {
-            "null" => Vec::new(),
-            other => vec![Content::text(other)],
-        };
-    };
-    let piece = |raw: &&RawValue| match serde_json::from_str(raw.get()) {
-        Ok(Piece::Text { text }) => Content::text(text),
-        Ok(Piece::Data { data, mime }) => {
-            Content::Image { mime, source: ImageSource::Base64(Text::from(data)) }
-        }
-        Ok(Piece::Url { url }) => {
-            Content::Image { mime: "image/*".to_owned(), source: ImageSource::Url(url) }
-        }
-        Err(_) => Content::text(raw.get()),
-    };
-    pieces.iter().map(piece).collect()
 }
 
 fn picture(path: Option<&str>) -> ItemBody {

@@ -8,12 +8,12 @@ use tieline_event::{
 };
 use tieline_wire::codex_app::{
     self as wire, Delta, ErrorNews, ItemNews, PlanNews, RateLimitNews, Remark, RequestResolved,
-    Rerouted, ServerNews, ThreadNews, TokenUsage, Tokens, Turn, TurnNews, UsageNews, Window,
+    Rerouted, ServerNews, ThreadNews, TokenUsage, Turn, TurnNews, UsageNews, Window,
 };
 
 use super::driver::AppDriver;
 use super::item;
-use crate::codex::failure;
+use crate::codex::{contents, failure, usage};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 
 impl AppDriver {
@@ -169,7 +169,7 @@ impl AppDriver {
         if !is_over {
             return;
         }
-        let content = it.content.map(item::contents).unwrap_or_default();
+        let content = it.content.map(contents).unwrap_or_default();
         let body = ItemBody::UserMessage { content };
         let item = Item { id: ItemId::from(&*it.id), status: ItemStatus::Ok, body };
         ledger.complete_item(Meta { parent, ..Meta::default() }, item);
@@ -179,7 +179,7 @@ impl AppDriver {
         if !self.is_mine(&news.thread_id) {
             return;
         }
-        self.tokens_before = self.tokens;
+        self.used_before.clone_from(&self.used);
         self.compacted = false;
         if self.turns.iter().any(|(name, _)| *name == *news.turn.id) {
             return;
@@ -214,6 +214,12 @@ impl AppDriver {
             duration_ms: turn.duration_ms,
             ..TurnEnd::completed(EndSignal::Wire)
         };
+        // A change that got a no and stop has no end of its own on this wire.
+        for (id, status) in std::mem::take(&mut self.refused) {
+            if let Some(item) = ledger.item(&id).cloned() {
+                ledger.complete_item(Meta::default(), Item { status, ..item });
+            }
+        }
         for turn in ended {
             ledger.end_turn(&turn, end.clone());
         }
@@ -272,20 +278,21 @@ impl AppDriver {
             return;
         }
         let TokenUsage { total, last, model_context_window } = news.token_usage;
-        if self.tokens_before.is_none() && ledger.current_turn().is_some() {
-            self.tokens_before = Some(total.minus(last));
+        let total = usage(total, model_context_window);
+        if self.used_before.is_none() && ledger.current_turn().is_some() {
+            self.used_before = Some(total.since(&usage(last, None)));
         }
         // Some versions tell the same count twice.
-        if self.tokens.replace(total) != Some(total) {
-            self.context_window = model_context_window;
-            ledger.emit(Kind::UsageUpdated(usage(total, model_context_window)));
+        if self.used.as_ref() != Some(&total) {
+            self.used = Some(total.clone());
+            ledger.emit(Kind::UsageUpdated(total));
         }
     }
 
-    /// What this turn used: the thread's tokens since it began.
+    /// What this turn used: what was added to the thread's count since it began.
     fn spent(&self) -> Option<Usage> {
-        let spent = self.tokens?.minus(self.tokens_before?);
-        (spent != Tokens::default()).then(|| usage(spent, self.context_window))
+        let spent = self.used.as_ref()?.since(self.used_before.as_ref()?);
+        (spent.input_tokens + spent.cached_input_tokens + spent.output_tokens > 0).then_some(spent)
     }
 
     /// A thread of another agent, if one of ours started it.
@@ -378,18 +385,6 @@ fn keep_streamed(body: &mut ItemBody, id: &str, ledger: &Ledger) {
     let open = ledger.open_items().iter().find(|open| open.item.id.as_str() == id);
     if let Some(open) = open.filter(|open| !open.streamed.is_empty()) {
         *text = open.streamed.as_str().into();
-    }
-}
-
-fn usage(tokens: Tokens, context_window: Option<u64>) -> Usage {
-    Usage {
-        input_tokens: tokens.input_tokens.saturating_sub(tokens.cached_input_tokens),
-        cached_input_tokens: tokens.cached_input_tokens,
-        cache_write_tokens: tokens.cache_write_input_tokens,
-        output_tokens: tokens.output_tokens,
-        reasoning_tokens: tokens.reasoning_output_tokens,
-        context_window,
-        cost_usd: None,
     }
 }
 

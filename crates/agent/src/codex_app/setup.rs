@@ -57,7 +57,7 @@ impl CodexApp {
         Ok(Plan {
             args: words,
             preamble: *preamble,
-            share: is_shared.then(|| Share {
+            share: is_shared.then_some(Share {
                 seats: self.seats,
                 switchboard: || Box::new(AppSwitchboard::default()),
             }),

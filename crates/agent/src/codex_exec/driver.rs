@@ -5,7 +5,7 @@ use tieline_event::{
     ItemStatus, Kind, Mode, Native, NoticeLevel, Origin, Plan, Policy, Prompt, RequestId, TurnId,
     Usage,
 };
-use tieline_wire::codex_exec::{self, Body, Frame, Phase, Tokens};
+use tieline_wire::codex_exec::{self, Body, Frame, Phase};
 
 use super::setup::{self, Dialect};
 use super::{item, usage};
@@ -93,7 +93,7 @@ impl ExecDriver {
             Frame::TurnStarted => self.dialect.tells_end = true,
             Frame::TurnCompleted { usage } => {
                 self.error_passed(ledger);
-                self.used = usage.map(|tokens: Tokens| usage::usage(tokens, None));
+                self.used = usage.map(|tokens| codex::usage(tokens, None));
                 self.end(TurnEnd::completed(EndSignal::Wire), ledger);
             }
             Frame::TurnFailed { message } => {
@@ -311,7 +311,7 @@ impl Driver for ExecDriver {
     }
 
     /// The next turn has a process of its own, started in the new mode.
-    fn set_mode(&mut self, _: Mode, _: &mut Ledger) -> bool {
+    fn set_mode(&mut self, _: Mode, _: Option<Policy>, _: &mut Ledger) -> bool {
         false
     }
 
@@ -320,7 +320,7 @@ impl Driver for ExecDriver {
     }
 
     fn ends_in_silence(&self) -> bool {
-        !self.dialect.tells_end
+        self.spoke && !self.dialect.tells_end
     }
 
     fn exited(&mut self, exit: &ExitInfo, ledger: &mut Ledger) {

@@ -10,7 +10,6 @@ use tieline_event::{
 use tieline_wire::codex_exec::old::{Event, Invocation, Step};
 
 use super::driver::ExecDriver;
-use super::{item, usage};
 use crate::codex::{bare_words, from_map};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::first_line;
@@ -37,7 +36,7 @@ impl ExecDriver {
                 // The first one of a process has no figures.
                 if let Some(info) = &event.info {
                     let window = info.model_context_window;
-                    self.used = Some(usage::usage(info.total_token_usage, window));
+                    self.used = Some(crate::codex::usage(info.total_token_usage, window));
                 }
             }
             "plan_update" => self.steps(plan(event), ledger),
@@ -124,7 +123,7 @@ impl ExecDriver {
                 let (result, error) = mcp_result(event);
                 let failed = error.is_some() || result.is_some_and(is_error);
                 if let ItemBody::ToolCall { output, .. } = &mut body {
-                    *output = item::mcp_output(result, error);
+                    *output = crate::codex::mcp_output(result, error);
                 }
                 (body, if failed { ItemStatus::Failed } else { ItemStatus::Ok })
             }

@@ -1,7 +1,6 @@
 //! From what a process counts to what a turn used.
 
 use tieline_event::Usage;
-use tieline_wire::codex_exec::Tokens;
 
 /// What the figures at the end of a turn count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +22,9 @@ pub(super) struct Counted {
     pub(super) total: Option<Usage>,
 }
 
-/// What the figures mean, given what the session had used `before`. Nobody knows that after a
-/// restart of ours, after a turn that ended without figures, and in the first turn of a branch:
-/// then the turn's own part of a thread's figures is not told rather than told wrong.
+/// What the figures mean, given what the session had used `before`. Nobody knows that after a turn
+/// that ended without figures and in the first turn of a branch: then the turn's own part of a
+/// thread's figures is not told rather than told wrong.
 pub(super) fn counted(counting: Counting, before: Option<&Usage>, figures: Usage) -> Counted {
     let Some(before) = before else {
         return match counting {
@@ -45,21 +44,6 @@ pub(super) fn counted(counting: Counting, before: Option<&Usage>, figures: Usage
         }
         Counting::Either if added.is_none() => Counted { turn: Some(figures), total: sum },
         Counting::Either => Counted { turn: None, total: None },
-    }
-}
-
-/// Codex counts what came from the cache as input too; here each token is counted once.
-pub(super) fn usage(tokens: Tokens, context_window: Option<u64>) -> Usage {
-    let cached = tokens.cached_input_tokens;
-    let written = tokens.cache_write_input_tokens;
-    Usage {
-        input_tokens: tokens.input_tokens.saturating_sub(cached).saturating_sub(written),
-        cached_input_tokens: cached,
-        cache_write_tokens: written,
-        output_tokens: tokens.output_tokens,
-        reasoning_tokens: tokens.reasoning_output_tokens,
-        context_window,
-        cost_usd: None,
     }
 }
 

@@ -13,13 +13,15 @@ use tieline_event::{
     ItemStatus, Mode, Origin, Policy, Prompt, Reach, RequestId, TurnStatus, Usage,
 };
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
+use tieline_wire::text::Str;
 
 use crate::codex::{Rules, Version, explain_exit};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::plain;
 
-/// The first version whose turns may leave the effort out.
+/// The first version that tells the effort in use and whose turns may leave it out. Those before
+/// are told the context apart, which keeps the effort as it is.
 const FIRST_FREE_EFFORT: Version = Version(0, 36, 0);
 
 /// The first version that calls the tag of a sandbox `type`.
@@ -71,9 +73,9 @@ enum Waiting {
 #[derive(Debug, Default)]
 struct Counts {
     /// Since the session began.
-    total: sqeq::TokenUsage,
+    total: Usage,
     /// The same when the turn began.
-    before: sqeq::TokenUsage,
+    before: Usage,
     context_window: Option<u64>,
     /// What was told last about the limits.
     limits: Option<(u64, u64)>,
@@ -164,22 +166,36 @@ impl ProtoDriver {
 
     fn submit_turn(&mut self, content: &[Content], ledger: &mut Ledger) {
         let rules = Rules::of(self.mode, self.policy);
+        let cwd = Str::Owned(self.cwd.clone());
+        let approval_policy = match rules.policy.ask {
+            AskWhen::Untrusted => ApprovalPolicy::Untrusted,
+            AskWhen::OnFailure => ApprovalPolicy::OnFailure,
+            AskWhen::OnRequest => ApprovalPolicy::OnRequest,
+            AskWhen::Never => ApprovalPolicy::Never,
+        };
+        let sandbox_policy = self.sandbox(rules);
+        // A turn without an effort would be one with the provider's default, not with the user's
+        // setting.
         let effort = self.session.as_ref().and_then(|session| session.effort.clone());
-        // Left out it would be the provider's default, not the user's setting. Where it must be
-        // there and is not known, it is what these versions take by default.
-        let must_be_there = self.version < FIRST_FREE_EFFORT;
+        if effort.is_none() && self.version < FIRST_FREE_EFFORT {
+            let context = sqeq::OverrideTurnContext {
+                cwd: Some(cwd),
+                approval_policy: Some(approval_policy),
+                sandbox_policy: Some(sandbox_policy),
+                model: self.model.clone().map(Str::Owned),
+                ..sqeq::OverrideTurnContext::default()
+            };
+            self.submit(Op::OverrideTurnContext(Box::new(context)), ledger);
+            self.submit_input(content, ledger);
+            return;
+        }
         let turn = sqeq::UserTurn {
             items: input(content),
-            cwd: self.cwd.clone().into(),
-            approval_policy: match rules.policy.ask {
-                AskWhen::Untrusted => ApprovalPolicy::Untrusted,
-                AskWhen::OnFailure => ApprovalPolicy::OnFailure,
-                AskWhen::OnRequest => ApprovalPolicy::OnRequest,
-                AskWhen::Never => ApprovalPolicy::Never,
-            },
-            sandbox_policy: self.sandbox(rules),
+            cwd,
+            approval_policy,
+            sandbox_policy,
             model: self.model_in_use().to_owned().into(),
-            effort: effort.or_else(|| must_be_there.then_some(Effort::Medium)),
+            effort,
             ..sqeq::UserTurn::default()
         };
         self.submit(Op::UserTurn(Box::new(turn)), ledger);
@@ -223,23 +239,14 @@ impl ProtoDriver {
         self.texts = text::Texts::default();
         self.calls = work::Calls::default();
         self.trouble = Trouble::default();
-        self.counts.before = self.counts.total;
+        self.counts.before.clone_from(&self.counts.total);
         self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
     }
 
-    /// What this turn used: the session's tokens since it began.
+    /// What this turn used: what was added to the session's count since it began.
     fn spent(&self) -> Option<Usage> {
-        let (now, then) = (&self.counts.total, &self.counts.before);
-        let spent = sqeq::TokenUsage {
-            input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
-            cached_input_tokens: now.cached_input_tokens.saturating_sub(then.cached_input_tokens),
-            output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
-            reasoning_output_tokens: now
-                .reasoning_output_tokens
-                .saturating_sub(then.reasoning_output_tokens),
-            total_tokens: now.total_tokens.saturating_sub(then.total_tokens),
-        };
-        (spent != sqeq::TokenUsage::default()).then(|| usage(&spent, self.counts.context_window))
+        let spent = self.counts.total.since(&self.counts.before);
+        (spent.input_tokens + spent.cached_input_tokens + spent.output_tokens > 0).then_some(spent)
     }
 
     /// An event that cannot be read and that somebody waits for.
@@ -276,7 +283,7 @@ impl Driver for ProtoDriver {
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         self.trouble = Trouble::default();
-        self.counts.before = self.counts.total;
+        self.counts.before.clone_from(&self.counts.total);
         match self.session {
             Some(_) => self.submit_turn(&prompt.content, ledger),
             None => self.waiting.push(Waiting::Turn(prompt.content.clone())),
@@ -329,10 +336,10 @@ impl Driver for ProtoDriver {
         Ok(())
     }
 
-    fn set_mode(&mut self, mode: Mode, ledger: &mut Ledger) -> bool {
+    fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool {
         // Each turn carries its own; a running one goes on as it began.
-        self.mode = mode;
-        ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+        (self.mode, self.policy) = (mode, policy);
+        ledger.configured(Configured { mode: Some(mode), policy, ..Configured::default() });
         true
     }
 
@@ -342,6 +349,11 @@ impl Driver for ProtoDriver {
         self.model = Some(model.to_owned());
         ledger.configured(Configured { model: self.model.clone(), ..Configured::default() });
         true
+    }
+
+    fn leaving(&mut self, ledger: &mut Ledger) {
+        // The end of its input does not end it.
+        self.submit(Op::Shutdown, ledger);
     }
 
     fn wake(&mut self, ledger: &mut Ledger) {
@@ -363,17 +375,6 @@ impl Driver for ProtoDriver {
 /// Somebody stopped it.
 fn interrupted(signal: EndSignal) -> TurnEnd {
     TurnEnd { status: TurnStatus::Interrupted, ..TurnEnd::completed(signal) }
-}
-
-fn usage(tokens: &sqeq::TokenUsage, context_window: Option<u64>) -> Usage {
-    Usage {
-        input_tokens: tokens.input_tokens.saturating_sub(tokens.cached_input_tokens),
-        cached_input_tokens: tokens.cached_input_tokens,
-        output_tokens: tokens.output_tokens,
-        reasoning_tokens: tokens.reasoning_output_tokens,
-        context_window,
-        ..Usage::default()
-    }
 }
 
 /// A message's pieces in the wire's form.

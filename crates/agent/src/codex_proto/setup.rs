@@ -40,7 +40,12 @@ impl CodexProto {
         let version = versions.of(program, env).await?;
         let args = self.args(&launch, version)?;
         let driver = Box::new(ProtoDriver::new(&launch, version));
-        Ok(Plan { args, preamble: *preamble, ..Plan::new(program.clone(), env.clone(), driver) })
+        Ok(Plan {
+            args,
+            forgets: version > LAST_RESUME,
+            preamble: *preamble,
+            ..Plan::new(program.clone(), env.clone(), driver)
+        })
     }
 
     fn args(&self, launch: &Launch<'_>, version: Version) -> Result<Vec<OsString>, Failure> {
@@ -89,8 +94,8 @@ fn rollout(resume: Resume<'_>, version: Version, env: &Env) -> Result<PathBuf, F
             format!("Codex {version} cannot go on with an earlier session by `proto`"),
         )
         .hint(
-            "begin afresh with --fresh, or with `tieline reset KEY`; the history stays. A newer \
-             Codex with --agent codex can go on",
+            "begin afresh with --fresh, or with `tieline reset KEY`; the history stays. Sessions of \
+             a newer Codex with --agent codex can go on",
         ));
     }
     let home = match env.get("CODEX_HOME") {

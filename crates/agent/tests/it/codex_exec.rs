@@ -77,12 +77,15 @@ impl Replay {
     }
 
     fn ends(&self) -> Vec<&TurnCompleted> {
-        let drafts = self.outputs.iter().filter_map(|output| match output {
-            Output::Event(draft) => Some(&draft.kind),
-            Output::Delta(_) => None,
-        });
-        let end = |kind| if let Kind::TurnCompleted(end) = kind { Some(end) } else { None };
-        drafts.filter_map(end).collect()
+        let mut ends = Vec::new();
+        for output in &self.outputs {
+            if let Output::Event(draft) = output
+                && let Kind::TurnCompleted(end) = &draft.kind
+            {
+                ends.push(end);
+            }
+        }
+        ends
     }
 
     /// The one end.

@@ -287,7 +287,7 @@ fn a_turn_that_the_agent_never_heard_of_is_interrupted_at_once() {
 #[test]
 fn mode_and_model_change_with_the_next_turn() {
     let mut replay = after(&[COMPLETE]);
-    assert!(replay.session.set_mode(Mode::Yolo));
+    assert!(replay.session.set_mode(Mode::Yolo, None));
     assert!(replay.session.set_model(None), "the process was told no model");
     assert!(replay.session.set_model(Some("other")));
     assert!(!replay.session.set_model(None), "its own choice is not known any more");
@@ -300,13 +300,23 @@ fn mode_and_model_change_with_the_next_turn() {
 }
 
 #[test]
-fn versions_that_want_an_effort_get_one() {
-    for (version, effort) in [(Version(0, 34, 0), json!("medium")), (LAST, Value::Null)] {
-        let mut replay = Replay::new(Mode::Default, None, version);
-        replay.session.start_turn(&Prompt::text("go"));
-        replay.lines(&[CONFIGURED]);
-        assert_eq!(replay.written[0]["op"]["effort"], effort);
-    }
+fn versions_that_hide_their_effort_keep_it() {
+    let mut replay = Replay::new(Mode::Default, None, Version(0, 34, 0));
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.lines(&[CONFIGURED]);
+    let ops: Vec<&Value> = replay.written.iter().map(|line| &line["op"]).collect();
+    assert_eq!(
+        ops,
+        [
+            &json!({
+                "type": "override_turn_context",
+                "cwd": "/workspace",
+                "approval_policy": "on-request",
+                "sandbox_policy": {"mode": "read-only"},
+            }),
+            &json!({"type": "user_input", "items": [{"type": "text", "text": "go"}]}),
+        ]
+    );
 }
 
 const ASK: &str = r#"{"id":"sub-1","msg":{"type":"exec_approval_request","call_id":"call_1","command":["bash","-lc","git push"],"cwd":"/workspace","reason":"needs network"}}"#;

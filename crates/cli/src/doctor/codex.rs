@@ -81,14 +81,21 @@ fn serves(agent: &'static str, version: Version, shown: &str) -> Check {
 /// Looks for a key or a file with credentials by name; neither is read.
 fn login(env: &Env) -> Check {
     let name = "codex login";
-    if let Some(key) = super::is_set(env, &["OPENAI_API_KEY", "CODEX_API_KEY"]) {
-        return Check::new("agents", name, State::Good, format!("{key} is set"));
-    }
     match super::config_file(env, "CODEX_HOME", ".codex", "auth.json") {
         Some(file) => {
             Check::new("agents", name, State::Good, format!("{} is there", file.display()))
         }
-        None => Check::new("agents", name, State::Missing, "no key is set and nobody is logged in")
-            .advice("log in once with `codex login`, or set OPENAI_API_KEY"),
+        None => {
+            // A variable is not enough for every wire: the app server takes none any more.
+            let detail = match super::is_set(env, &["CODEX_API_KEY", "OPENAI_API_KEY"]) {
+                Some("CODEX_API_KEY") => "nobody; CODEX_API_KEY is set, which codex-exec takes",
+                Some(_) => "nobody; OPENAI_API_KEY is set, which only old versions take",
+                None => "nobody, and no key is set",
+            };
+            Check::new("agents", name, State::Missing, detail).advice(
+                "log in once with `codex login`, or with a key: printenv OPENAI_API_KEY | codex \
+                 login --with-api-key; a model provider of your own needs no login",
+            )
+        }
     }
 }

@@ -74,7 +74,7 @@ fn a_program_is_found_where_the_user_or_an_installer_put_it() {
 fn doctor_says_which_wires_a_version_speaks() {
     for (number, states) in [
         ("0.166.0", ["good", "good", "missing"]),
-        ("0.60.0", ["good", "good", "missing"]),
+        ("0.72.0", ["good", "good", "missing"]),
         ("0.50.0", ["bad", "good", "missing"]),
         ("0.43.0", ["bad", "good", "missing"]),
         ("0.42.0", ["bad", "good", "good"]),
@@ -131,7 +131,9 @@ fn doctor_finds_a_login_without_reading_it() {
     assert!(none["advice"].as_str().unwrap().contains("codex login"), "{none}");
     for key in ["OPENAI_API_KEY", "CODEX_API_KEY"] {
         let tieline = with_codex().with(key, "hunter2");
-        assert_eq!(login(&tieline), ("good".to_owned(), format!("{key} is set")));
+        let (state, detail) = login(&tieline);
+        assert_eq!(state, "missing");
+        assert!(detail.contains(&format!("{key} is set")), "{detail}");
         assert!(!tieline.run(&["doctor", "--json"]).out.contains("hunter2"));
     }
     let tieline = with_codex();
@@ -257,7 +259,7 @@ fn a_trouble_with_the_setup_is_told_with_what_to_do() {
     let failed = |file: &str| format!("cat '{}'; exit 1", recording(file));
     let stderr = |text: &str| format!("echo '{text}' >&2; exit 1");
     for (agent, number, then, code, told) in [
-        ("codex", "0.42.0", "exit 0".to_owned(), 3, ["0.60", "npm install -g @openai/codex"]),
+        ("codex", "0.42.0", "exit 0".to_owned(), 3, ["0.72", "npm install -g @openai/codex"]),
         ("codex-proto", "0.166.0", "exit 0".to_owned(), 3, ["0.42", "--agent codex"]),
         (
             "codex-exec",

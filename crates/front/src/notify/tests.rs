@@ -1,6 +1,6 @@
 use super::*;
 
-fn told(line: &str) -> Option<(String, String)> {
+fn told(line: &str) -> Option<(Option<String>, String)> {
     notification(line.as_bytes()).unwrap().map(|it| (it.session, it.text))
 }
 
@@ -8,17 +8,21 @@ fn told(line: &str) -> Option<(String, String)> {
 fn the_end_of_a_turn_is_what_counts() {
     let end = r#"{"type":"agent-turn-complete","thread-id":"s","turn-id":"1","cwd":"/w",
         "input-messages":["a"],"last-assistant-message":"Done.","more":[{}]}"#;
-    assert_eq!(told(end), Some(("s".to_owned(), "Done.".to_owned())));
+    assert_eq!(told(end), Some((Some("s".to_owned()), "Done.".to_owned())));
     let silent = r#"{"type":"agent-turn-complete","thread-id":"s","last-assistant-message":null}"#;
-    assert_eq!(told(silent), Some(("s".to_owned(), String::new())));
+    assert_eq!(told(silent), Some((Some("s".to_owned()), String::new())));
+}
+
+#[test]
+fn older_versions_name_no_session() {
+    let end = r#"{"type":"agent-turn-complete","turn-id":"1","last-assistant-message":"Hi"}"#;
+    assert_eq!(told(end), Some((None, "Hi".to_owned())));
 }
 
 #[test]
 fn everything_else_means_nothing() {
     assert_eq!(told(r#"{"type":"approval-requested","thread-id":"s"}"#), None);
-    assert_eq!(told(r#"{"type":"agent-turn-complete","turn-id":"1"}"#), None);
     assert_eq!(told("{}"), None);
-    assert_eq!(told(r#"{"type":"agent-turn-complete","thread-id":7}"#), None);
     assert!(notification(b"[]").is_err() && notification(b"").is_err());
 }
 

@@ -1,4 +1,4 @@
-//! The bench of these tests: a store in a temporary directory and the fake agent as `claude`.
+//! The bench of these tests: a store in a temporary directory and the fake agent on any wire.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,45 +7,127 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tieline_agent::Agent;
 use tieline_agent::claude::{Claude, Lifetime};
-use tieline_event::{ConversationKey, Event, Failure, Kind, Seq, TurnCompleted, TurnId};
+use tieline_agent::codex::{Codex, Versions};
+use tieline_agent::codex_app::CodexApp;
+use tieline_agent::codex_exec::CodexExec;
+use tieline_agent::codex_proto::CodexProto;
+use tieline_event::{
+    ConversationKey, Event, Exited, Failure, Kind, Prompt, Seq, TurnCompleted, TurnId,
+};
 use tieline_hub::{Conversation, Entry, Hub, Limits, OpenOptions, Registry, Subscription};
 use tieline_proc::Env;
 use tieline_store::{Options, Store};
 use tieline_testkit::{probe, real};
 
+/// What the fake agent speaks, and which driver listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wire {
+    Claude,
+    App,
+    /// An app server with so many seats.
+    Shared(usize),
+    Exec,
+    /// `codex exec` of a version that does not tell the end of a turn.
+    OldExec,
+    Proto,
+}
+
+/// The wires that every fault is tried on.
+pub(crate) const WIRES: [Wire; 4] = [Wire::Claude, Wire::App, Wire::Exec, Wire::Proto];
+
+impl Wire {
+    fn agent(self) -> &'static str {
+        match self {
+            Wire::Claude => "claude",
+            Wire::App | Wire::Shared(_) => "codex",
+            Wire::Exec | Wire::OldExec => "codex-exec",
+            Wire::Proto => "codex-proto",
+        }
+    }
+
+    fn version(self) -> Option<&'static str> {
+        match self {
+            Wire::Claude => None,
+            Wire::App | Wire::Shared(_) | Wire::Exec => Some("0.166.0"),
+            Wire::OldExec => Some("0.36.0"),
+            Wire::Proto => Some("0.42.0"),
+        }
+    }
+
+    /// Whether the next process knows what was said to the last one.
+    pub(crate) fn resumes(self) -> bool {
+        !matches!(self, Wire::Proto | Wire::OldExec)
+    }
+}
+
 pub(crate) struct Bench {
     pub(crate) dir: TempDir,
     pub(crate) marker: String,
-    script: String,
+    wire: Wire,
     lifetime: Lifetime,
+    versions: Arc<Versions>,
 }
 
 struct Fake {
     env: Env,
+    wire: Wire,
     lifetime: Lifetime,
+    versions: Arc<Versions>,
 }
 
 impl Registry for Fake {
     fn agent(&self, _: &str, _: &Path) -> Result<Arc<dyn Agent>, Failure> {
-        Ok(Arc::new(Claude {
-            program: real::fake_agent_program(),
+        let program = real::fake_agent_program();
+        let codex = || Codex {
+            program: program.clone(),
             args: Vec::new(),
             env: self.env.clone(),
-            lifetime: self.lifetime,
             preamble: false,
-            name: "claude",
-            is_root: false,
-        }))
+            notify: None,
+            versions: Arc::clone(&self.versions),
+        };
+        Ok(match self.wire {
+            Wire::Claude => Arc::new(Claude {
+                program,
+                args: Vec::new(),
+                env: self.env.clone(),
+                lifetime: self.lifetime,
+                preamble: false,
+                name: "claude",
+                is_root: false,
+            }),
+            Wire::App => Arc::new(CodexApp { codex: codex(), seats: 1 }),
+            Wire::Shared(seats) => Arc::new(CodexApp { codex: codex(), seats }),
+            Wire::Exec | Wire::OldExec => Arc::new(CodexExec { codex: codex() }),
+            Wire::Proto => Arc::new(CodexProto { codex: codex() }),
+        })
     }
 }
 
 impl Bench {
-    /// A bench whose agent plays this script.
+    /// A bench whose Claude plays this script.
     pub(crate) fn new(script: &str) -> Self {
+        Self::on(Wire::Claude, script)
+    }
+
+    /// A bench whose agent speaks this wire and plays this script.
+    pub(crate) fn on(wire: Wire, script: &str) -> Self {
         tieline_proc::set_host_program(real::fake_agent_program());
         let dir = TempDir::new().unwrap();
         let marker = format!("TIELINE_BENCH={}", dir.path().display());
-        Self { dir, marker, script: script.to_owned(), lifetime: Lifetime::Conversation }
+        let lifetime = Lifetime::Conversation;
+        let bench = Self { dir, marker, wire, lifetime, versions: Arc::default() };
+        bench.play(script);
+        bench
+    }
+
+    /// What the next process plays.
+    pub(crate) fn play(&self, script: &str) {
+        std::fs::write(self.script(), script).unwrap();
+    }
+
+    fn script(&self) -> PathBuf {
+        self.dir.path().join("script")
     }
 
     pub(crate) fn one_process_per_turn(mut self) -> Self {
@@ -66,10 +148,15 @@ impl Bench {
     pub(crate) fn registry(&self) -> Arc<dyn Registry> {
         let mut env = Env::empty();
         env.set("PATH", "/usr/bin:/bin");
-        env.set("FAKE_AGENT_SCRIPT", self.script.as_str());
+        // By a file, so that the next process may play something else in the same environment.
+        env.set("FAKE_AGENT_SCRIPT", self.script());
+        if let Some(version) = self.wire.version() {
+            env.set("FAKE_AGENT_VERSION", version);
+        }
         let (name, value) = self.marker.split_once('=').unwrap();
         env.set(name, value);
-        Arc::new(Fake { env, lifetime: self.lifetime })
+        let versions = Arc::clone(&self.versions);
+        Arc::new(Fake { env, wire: self.wire, lifetime: self.lifetime, versions })
     }
 
     pub(crate) fn hub(&self) -> Hub {
@@ -83,16 +170,47 @@ impl Bench {
 
     pub(crate) fn open_options(&self) -> OpenOptions {
         OpenOptions {
-            agent: Some("claude".into()),
+            agent: Some(self.wire.agent().into()),
             workspace: Some(self.workspace()),
             ..OpenOptions::default()
         }
     }
 
     pub(crate) async fn open(&self, hub: &Hub) -> (Conversation, Subscription) {
-        let conversation = hub.conversation(&key(), self.open_options()).await.unwrap();
+        self.open_as(hub, &key()).await
+    }
+
+    pub(crate) async fn open_as(
+        &self,
+        hub: &Hub,
+        key: &ConversationKey,
+    ) -> (Conversation, Subscription) {
+        let conversation = hub.conversation(key, self.open_options()).await.unwrap();
         let subscription = conversation.subscribe(Seq(0));
         (conversation, subscription)
+    }
+
+    /// A turn in a process that plays this, after the last one is gone. Where the wire cannot go
+    /// on with a session it says so, and begins anew when asked to.
+    pub(crate) async fn works_again(&self, conversation: &Conversation, live: &mut Subscription) {
+        self.play("say Back again.");
+        let said = |end: TurnCompleted| end.text.preview().to_owned();
+        let turn = conversation.start_turn(Prompt::text("and now?")).await.unwrap();
+        let (_, _, end) = until_end(live, &turn).await;
+        let end = match &end.error {
+            Some(error) if !self.wire.resumes() => {
+                assert_eq!(error.code, tieline_event::FailureCode::SessionUnknown, "{error}");
+                assert!(error.hint.as_ref().unwrap().contains("--fresh"), "{error:?}");
+                conversation.reset().await.unwrap();
+                let turn = conversation.start_turn(Prompt::text("and now?")).await.unwrap();
+                until_end(live, &turn).await.2
+            }
+            error => {
+                assert!(error.is_none(), "{:?}: {error:?}", self.wire);
+                end
+            }
+        };
+        assert_eq!(said(end), "Back again.", "{:?}", self.wire);
     }
 
     /// Descendants that carry this bench's marker, the hosts not counted.
@@ -100,8 +218,17 @@ impl Bench {
         probe::alive_with(&self.marker)
     }
 
+    /// Until the agent has started somebody.
+    pub(crate) async fn has_descendants(&self) {
+        let patience = std::time::Instant::now() + Duration::from_secs(10);
+        while self.alive().len() < 2 {
+            assert!(std::time::Instant::now() < patience, "alive: {:?}", self.alive());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     pub(crate) async fn nobody_is_left(&self) {
-        let patience = std::time::Instant::now() + Duration::from_secs(2);
+        let patience = std::time::Instant::now() + Duration::from_secs(5);
         while !self.alive().is_empty() {
             assert!(std::time::Instant::now() < patience, "alive: {:?}", self.alive());
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -117,6 +244,19 @@ pub(crate) fn quick() -> Limits {
         stop_grace: Duration::from_millis(200),
         ..Limits::default()
     }
+}
+
+/// How the last process ended.
+pub(crate) fn exit_in(events: &[Event]) -> Option<Exited> {
+    events.iter().rev().find_map(|event| match &event.kind {
+        Kind::ProcessExited(it) => Some(it.clone()),
+        _ => None,
+    })
+}
+
+/// Whether this is a message of the agent that is over.
+pub(crate) fn is_message(event: &Event) -> bool {
+    matches!(&event.kind, Kind::ItemCompleted(item) if item.body.name() == "agent_message")
 }
 
 pub(crate) fn key() -> ConversationKey {

@@ -7,8 +7,11 @@
 )]
 
 mod bench;
+mod ends;
 mod faults;
+mod orphans;
 #[cfg(feature = "real-agents")]
 mod real;
 mod recordings;
+mod shared;
 mod turns;

@@ -7,6 +7,7 @@
 
 mod approvals;
 mod claude;
+mod codex;
 mod failures;
 mod interrupts;
 mod scene;
@@ -20,6 +21,7 @@ use self::wire::Wire;
 
 struct Row {
     part: &'static str,
+    scene: &'static str,
     sentence: &'static str,
     /// Why not, for each wire that cannot.
     cells: [Option<&'static str>; 4],
@@ -31,6 +33,7 @@ macro_rules! table {
     )* })*) => {
         const TABLE: &[Row] = &[$($(Row {
             part: $part,
+            scene: stringify!($scene),
             sentence: $sentence,
             cells: [reason!($claude), reason!($codex), reason!($exec), reason!($proto)],
         },)*)*];
@@ -102,6 +105,8 @@ table! {
     "Sessions" {
         resume "A conversation goes on in a new process" sessions:
             yes yes yes (NO_RESUME, sessions::no_resume);
+        command_line "A new `tieline run` goes on by the conversation's key" sessions:
+            yes yes yes (NO_RESUME);
         reset "A conversation begins a new session and keeps its history" sessions:
             yes yes yes yes;
         fork "A conversation branches off" sessions:
@@ -141,7 +146,7 @@ table! {
             yes yes (NO_DIALOGUE, approvals::no_question) (NO_QUESTIONS, approvals::no_question);
         mcp_question "An MCP server asks" approvals:
             ("tieline does not pass the question on", approvals::no_mcp_question) yes (NO_DIALOGUE)
-            ("this version answers for itself");
+            ("this version leaves it unanswered");
     }
     "Interrupts" {
         interrupt_text "A turn is stopped while text streams" interrupts: yes yes yes yes;
@@ -166,6 +171,13 @@ table! {
         max_tokens "The model's limit of output is reached" failures:
             yes yes yes ("this version takes it for a lost stream", failures::max_tokens_unknown);
     }
+}
+
+/// Whether the table says that a wire can do what a scene shows.
+fn can(wire: Wire, scene: &str) -> bool {
+    let row = TABLE.iter().find(|row| row.scene == scene).expect("the scene is in the table");
+    let place = Wire::ALL.iter().position(|it| *it == wire).expect("every wire is in the table");
+    row.cells[place].is_none()
 }
 
 const PAGE: &str = "\

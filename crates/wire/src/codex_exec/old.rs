@@ -6,8 +6,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Tokens;
 use super::fields::lenient;
+use crate::codex::Tokens;
 use crate::text::Str;
 
 /// One event: the fields of all types, each of which uses a few.

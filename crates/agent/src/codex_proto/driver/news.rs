@@ -4,11 +4,12 @@ use tieline_event::{
     Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, Plan,
     PlanEntry, PlanStatus, RateLimit, TurnStatus,
 };
+use tieline_wire::codex::Tokens;
 use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
 
 use super::text::Account;
-use super::{ERROR_STANDS, ProtoDriver, interrupted, usage};
-use crate::codex::{failure, is_retry};
+use super::{ERROR_STANDS, ProtoDriver, interrupted};
+use crate::codex::{failure, is_retry, usage};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::first_line;
 
@@ -186,10 +187,10 @@ impl ProtoDriver {
         if let Some(info) = &it.info {
             self.counts.context_window = info.model_context_window.or(self.counts.context_window);
             // The same count comes before and after each call of the model.
-            if self.counts.total != info.total_token_usage {
-                self.counts.total = info.total_token_usage;
-                let usage = usage(&self.counts.total, self.counts.context_window);
-                ledger.emit(Kind::UsageUpdated(usage));
+            let total = usage(tokens(&info.total_token_usage), self.counts.context_window);
+            if self.counts.total != total {
+                self.counts.total = total.clone();
+                ledger.emit(Kind::UsageUpdated(total));
             }
         }
         if let Some(limits) = &it.rate_limits {
@@ -233,4 +234,14 @@ fn plan_update(it: &sqeq::PlanUpdate<'_>, ledger: &mut Ledger) {
     let entries = it.plan.iter().map(entry).collect();
     let explanation = it.explanation.as_deref().map(str::to_owned);
     ledger.emit(Kind::PlanUpdated(Plan { entries, explanation }));
+}
+
+fn tokens(told: &sqeq::TokenUsage) -> Tokens {
+    Tokens {
+        input_tokens: told.input_tokens,
+        cached_input_tokens: told.cached_input_tokens,
+        cache_write_input_tokens: 0,
+        output_tokens: told.output_tokens,
+        reasoning_output_tokens: told.reasoning_output_tokens,
+    }
 }

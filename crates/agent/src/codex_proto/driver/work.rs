@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use tieline_event::{
-    ChangeKind, Content, FileChange, ImageSource, Item, ItemBody, ItemId, ItemStatus, Json, Native,
-    NoticeLevel, Stream, Text, ToolClass,
+    ChangeKind, Content, FileChange, Item, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel,
+    Stream, Text, ToolClass,
 };
-use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, Changes};
 use tieline_wire::text::Str;
 
 use super::ProtoDriver;
-use crate::codex::{bare_words, file_change};
+use crate::codex::{bare_words, content, file_change, search_query};
 use crate::ledger::{Ledger, Meta};
 use crate::words::first_line;
 
@@ -154,7 +152,7 @@ impl ProtoDriver {
         let (status, output) = match &it.result {
             sqeq::McpResult::Ok(given) => (
                 ended(None, given.is_error != Some(true)),
-                given.content.iter().map(piece).collect(),
+                given.content.iter().map(|piece| content(piece)).collect(),
             ),
             sqeq::McpResult::Err(why) => (ItemStatus::Failed, vec![Content::text(&**why)]),
         };
@@ -167,20 +165,7 @@ impl ProtoDriver {
     }
 
     pub(super) fn search_end(&mut self, it: &sqeq::WebSearchEnd<'_>, ledger: &mut Ledger) {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Action {
-            query: Option<String>,
-            url: Option<String>,
-            pattern: Option<String>,
-        }
-        let action = it.action.as_ref().and_then(Raw::read::<Action>).unwrap_or_default();
-        let query = match (&*it.query, action) {
-            ("", Action { query: Some(query), .. }) => query,
-            ("", Action { url: Some(url), pattern: Some(word), .. }) => format!("{word} in {url}"),
-            ("", Action { url: Some(url), .. }) => url,
-            (query, _) => query.to_owned(),
-        };
+        let query = search_query(&it.query, it.action.as_deref());
         let body = ItemBody::WebSearch { query, output: Vec::new() };
         self.call_ends(&it.call_id, ItemStatus::Ok, body, ledger);
     }
@@ -260,29 +245,6 @@ fn mcp(invocation: &sqeq::McpInvocation<'_>, output: Vec<Content>) -> ItemBody {
         title: None,
         input: invocation.arguments.as_deref().map(Json::from_raw),
         output,
-    }
-}
-
-/// A piece of a tool's output; what is neither text nor picture stays JSON.
-fn piece(raw: &Raw<'_>) -> Content {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Piece {
-        Text {
-            text: String,
-        },
-        Data {
-            data: String,
-            #[serde(rename = "mimeType")]
-            mime: String,
-        },
-    }
-    match raw.read() {
-        Some(Piece::Text { text }) => Content::text(text),
-        Some(Piece::Data { data, mime }) => {
-            Content::Image { mime, source: ImageSource::Base64(data.into()) }
-        }
-        None => Content::text(raw.get()),
     }
 }
 

@@ -253,7 +253,7 @@ fn the_prompt_goes_to_stdin_and_nothing_else_does() {
     let refused = session.steer(&Prompt::text("also")).unwrap_err();
     assert!(refused.0.contains("--queue"), "{refused}");
     assert!(!session.interrupt(), "a signal must do");
-    assert!(!session.set_mode(Mode::Plan) && !session.set_model(None));
+    assert!(!session.set_mode(Mode::Plan, None) && !session.set_model(None));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use tieline_event::{
     RequestBody, Scope, TurnStatus,
 };
 use tieline_hub::{Conversation, Subscription};
-use tieline_testkit::{agents, real};
 
 use super::scene::{HELLO, Ran, Scene, Setup, items, say};
 use super::wire::Wire;
@@ -188,38 +187,4 @@ async fn what_a_sub_agent_does_stands_under_its_call() {
 
 fn is_command_end(kind: &Kind) -> bool {
     matches!(kind, Kind::ItemCompleted(item) if item.body.name() == "command")
-}
-
-/// Runs the real `tieline` once, as a user would, with nothing of our environment.
-async fn tieline(scene: &Scene, args: &[&str]) -> String {
-    let tieline = real::fake_agent_program().with_file_name("tieline");
-    assert!(tieline.is_file(), "build it with `cargo build --workspace --bins`");
-    let mut spec = tieline_proc::Spec::new(tieline, scene.home.workspace());
-    spec.args = args.iter().map(Into::into).collect();
-    for (name, value) in scene.home.vars() {
-        spec.env.set(name, value);
-    }
-    spec.env.set("TIELINE_HOME", scene.home.root().join("cli-store"));
-    spec.env.set("TIELINE_CLAUDE", agents::program("claude").unwrap());
-    let output = tieline_proc::run(spec, b"", tieline_proc::RunLimits::default()).await.unwrap();
-    let stderr = output.stderr.to_text();
-    assert!(output.exit.is_some_and(|exit| exit.is_success()), "{args:?}: {stderr}");
-    output.stdout.to_text()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_new_tieline_process_goes_on_by_the_conversation_key() {
-    let scene = setup().scene().await;
-    let base = ["run", "--agent", "claude", "--conversation", "chat", "--format", "final"];
-    let first =
-        tieline(&scene, &[&base[..], &["The word is MANGO. SCENARIO:hello"]].concat()).await;
-    assert_eq!(first.trim_end(), HELLO);
-    let second = tieline(&scene, &[&base[..], &["Again. SCENARIO:hello"]].concat()).await;
-    assert_eq!(second.trim_end(), HELLO);
-    assert_eq!(scene.heard("MANGO"), 1, "the session went on");
-    tieline(&scene, &["reset", "chat"]).await;
-    tieline(&scene, &[&base[..], &["Once more. SCENARIO:hello"]].concat()).await;
-    assert_eq!(scene.heard("MANGO"), 0, "the session is a new one");
-    let shown = tieline(&scene, &["export", "chat", "--format", "markdown"]).await;
-    assert!(shown.contains("MANGO") && shown.contains("Once more"), "the history stays: {shown}");
 }

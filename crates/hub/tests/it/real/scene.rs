@@ -35,6 +35,8 @@ pub(super) struct Setup {
     pub(super) lifetime: Lifetime,
     /// Variables the agent lacks.
     pub(super) without: &'static [&'static str],
+    /// How many conversations may share one app server.
+    pub(super) seats: usize,
     /// Features of Codex to switch on.
     pub(super) features: &'static [&'static str],
     /// The MCP server `fake` is configured.
@@ -52,6 +54,7 @@ impl Setup {
             limits: Limits::default(),
             lifetime: Lifetime::Conversation,
             without: &[],
+            seats: 1,
             features: &[],
             mcp: false,
             preamble: false,
@@ -116,7 +119,7 @@ impl Setup {
                     is_root: true,
                 })
             }
-            Wire::Codex => Arc::new(CodexApp { codex: codex(), seats: 1 }),
+            Wire::Codex => Arc::new(CodexApp { codex: codex(), seats: self.seats }),
             Wire::CodexExec => Arc::new(CodexExec { codex: codex() }),
             Wire::CodexProto => Arc::new(CodexProto { codex: codex() }),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tieline_event::{ConversationKey, FailureCode, Kind, Mode, TurnStatus};
 use tieline_hub::{Error, Limits, OpenOptions};
+use tieline_testkit::{agents, real};
 
 use super::scene::{HELLO, Scene, Setup, say, soon};
 use super::wire::Wire;
@@ -32,6 +33,42 @@ pub(super) async fn no_resume(wire: Wire) {
     assert!(error.hint.unwrap().contains("--fresh"));
     scene.hub.start_new_session(&key()).await.unwrap();
     scene.run(Mode::Default, "Once more. SCENARIO:hello").await.completed();
+}
+
+/// Runs the real `tieline` once, as a user would, with nothing of our environment.
+async fn tieline(scene: &Scene, args: &[&str]) -> String {
+    let tieline = real::fake_agent_program().with_file_name("tieline");
+    assert!(tieline.is_file(), "build it with `cargo build --workspace --bins`");
+    let mut spec = tieline_proc::Spec::new(tieline, scene.home.workspace());
+    spec.args = args.iter().map(Into::into).collect();
+    for (name, value) in scene.home.vars() {
+        spec.env.set(name, value);
+    }
+    spec.env.set("TIELINE_HOME", scene.home.root().join("cli-store"));
+    let variable = format!("TIELINE_{}", scene.wire.name().replace('-', "_").to_uppercase());
+    spec.env.set(variable, agents::program(scene.wire.pinned()).unwrap());
+    let output = tieline_proc::run(spec, b"", tieline_proc::RunLimits::default()).await.unwrap();
+    let stderr = output.stderr.to_text();
+    assert!(output.exit.is_some_and(|exit| exit.is_success()), "{args:?}: {stderr}");
+    output.stdout.to_text()
+}
+
+pub(super) async fn command_line(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let run = async |prompt: &str| {
+        let name = wire.name();
+        let base = ["run", "--agent", name, "--conversation", "chat", "--format", "final", prompt];
+        assert_eq!(tieline(&scene, &base).await.trim_end(), HELLO);
+    };
+    run(MANGO).await;
+    run("Again. SCENARIO:hello").await;
+    assert_eq!(scene.heard("MANGO"), 1, "the session went on");
+    tieline(&scene, &["reset", "chat"]).await;
+    run("Once more. SCENARIO:hello").await;
+    assert_eq!(scene.heard("MANGO"), 0, "the session is a new one");
+    let shown = tieline(&scene, &["export", "chat", "--format", "markdown"]).await;
+    assert!(shown.contains("MANGO") && shown.contains("Once more"), "the history stays: {shown}");
+    scene.close().await;
 }
 
 pub(super) async fn reset(wire: Wire) {

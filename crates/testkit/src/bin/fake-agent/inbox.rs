@@ -1,16 +1,11 @@
-//! stdin: user messages and answers wait here for the player.
+//! What came in on stdin and waits for the player: user messages, answers, interrupts.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufRead};
-use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread;
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
-
-use crate::frames;
-use crate::output::{self, Output};
+use crate::voice::{Ear, User, Verdict};
 
 #[derive(Default)]
 pub(crate) struct Inbox {
@@ -20,15 +15,16 @@ pub(crate) struct Inbox {
 
 #[derive(Default)]
 struct State {
-    users: VecDeque<Value>,
-    answers: HashMap<String, Value>,
+    users: VecDeque<User>,
+    answers: HashMap<String, Verdict>,
     ended: bool,
     playing: bool,
     interrupted: bool,
+    deaf: bool,
 }
 
 pub(crate) enum Next {
-    User(Value),
+    User(User),
     End,
 }
 
@@ -37,44 +33,60 @@ pub(crate) enum Next {
 pub(crate) enum Woken {
     Interrupted,
     TimeOver,
-    Answer(Value),
+    Answer(Verdict),
+}
+
+/// Reads stdin to its end.
+pub(crate) fn listen(mut ear: impl Ear) {
+    for line in io::stdin().lock().lines() {
+        match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+            Some(message) => ear.hear(&message),
+            None => ear.misses(),
+        }
+    }
+    ear.ends();
 }
 
 impl Inbox {
-    /// Reads stdin on a thread of its own until it ends.
-    pub(crate) fn start_reading(self: &Arc<Inbox>, output: Arc<Output>) {
-        let inbox = Arc::clone(self);
-        thread::spawn(move || {
-            for line in io::stdin().lock().lines() {
-                let message = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-                match message {
-                    Some(message) => inbox.take(message, &output),
-                    None => {
-                        // The real one ends at the first line it cannot read.
-                        output::stderr(b"Error parsing streaming input line\n");
-                        process::exit(1);
-                    }
-                }
-            }
-            inbox.lock().ended = true;
-            inbox.changed.notify_all();
-        });
+    pub(crate) fn push_user(&self, user: User) {
+        self.lock().users.push_back(user);
+        self.changed.notify_all();
     }
 
-    /// One user message and no more, for a prompt on the command line.
-    pub(crate) fn single_prompt(&self, prompt: String) {
+    pub(crate) fn push_answer(&self, id: String, verdict: Verdict) {
+        self.lock().answers.insert(id, verdict);
+        self.changed.notify_all();
+    }
+
+    /// Only a turn that runs can be interrupted.
+    pub(crate) fn interrupt(&self) {
         let mut state = self.lock();
-        state.users.push_back(json!({"message": {"role": "user", "content": prompt}}));
-        state.ended = true;
+        state.interrupted = state.playing && !state.deaf;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn be_deaf(&self) {
+        self.lock().deaf = true;
+    }
+
+    /// No more user messages come.
+    pub(crate) fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        let state = self.lock();
+        state.playing || !state.users.is_empty()
     }
 
     /// Waits for a user message; the turn has begun when it returns one.
     pub(crate) fn next_user(&self) -> Next {
         let mut state = self.lock();
         loop {
-            if let Some(message) = state.users.pop_front() {
+            if let Some(user) = state.users.pop_front() {
                 state.playing = true;
-                return Next::User(message);
+                return Next::User(user);
             }
             if state.ended {
                 return Next::End;
@@ -98,7 +110,7 @@ impl Inbox {
         self.wait(None, time)
     }
 
-    /// Waits for the answer to our control request, or an interrupt.
+    /// Waits for the answer to our request, or an interrupt.
     pub(crate) fn answer(&self, request_id: &str) -> Woken {
         self.wait(Some(request_id), None)
     }
@@ -124,37 +136,6 @@ impl Inbox {
                     waited.expect("no holder of this lock panics").0
                 }
             };
-        }
-    }
-
-    fn take(&self, message: Value, output: &Output) {
-        match message["type"].as_str() {
-            Some("user") => self.lock().users.push_back(message),
-            Some("control_request") => self.control(&message, output),
-            Some("control_response") => {
-                let response = &message["response"];
-                let id = response["request_id"].as_str().unwrap_or_default().to_owned();
-                self.lock().answers.insert(id, response["response"].clone());
-            }
-            _ => {}
-        }
-        self.changed.notify_all();
-    }
-
-    fn control(&self, message: &Value, output: &Output) {
-        let request = &message["request"];
-        let answer = match request["subtype"].as_str().unwrap_or_default() {
-            "initialize" => frames::initialize_answer(),
-            "interrupt" => r#"{"still_queued":[]}"#.to_owned(),
-            "set_permission_mode" => json!({"mode": request["mode"]}).to_string(),
-            "set_model" => json!({"model": request["model"]}).to_string(),
-            "mcp_status" => r#"{"mcpServers":[]}"#.to_owned(),
-            _ => "{}".to_owned(),
-        };
-        output.line(&frames::control_response(&message["request_id"], &answer));
-        if request["subtype"] == "interrupt" {
-            let mut state = self.lock();
-            state.interrupted = state.playing;
         }
     }
 

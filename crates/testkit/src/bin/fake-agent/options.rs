@@ -1,8 +1,23 @@
-//! The command line, as tolerant as the real one's callers need.
+//! The command line, as tolerant as the real ones' callers need.
+
+/// Which agent this process looks like, and by which of its commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// Claude Code.
+    #[default]
+    Claude,
+    /// `codex app-server`.
+    App,
+    /// `codex exec`.
+    Exec,
+    /// `codex proto`.
+    Proto,
+}
 
 /// What the fake takes from its arguments; it accepts all others.
 #[derive(Clone, Default)]
 pub(crate) struct Options {
+    pub(crate) wire: Wire,
     pub(crate) version: bool,
     pub(crate) streaming_input: bool,
     pub(crate) partial: bool,
@@ -35,12 +50,16 @@ const WITH_VALUE: &[&str] = &[
     "--permission-mode",
     "--permission-prompt-tool",
     "--resume",
+    "--sandbox",
     "--session-id",
     "--setting-sources",
     "--settings",
     "--system-prompt",
     "--thinking",
     "--tools",
+    "-c",
+    "-m",
+    "-s",
 ];
 
 impl Options {
@@ -48,8 +67,8 @@ impl Options {
         let mut options = Options::default();
         let mut arguments = arguments.peekable();
         while let Some(argument) = arguments.next() {
-            if !argument.starts_with('-') {
-                options.prompt = argument;
+            if !argument.starts_with('-') || argument == "-" {
+                options.word(argument, &mut arguments);
                 continue;
             }
             let (flag, value) = match argument.split_once('=') {
@@ -64,14 +83,26 @@ impl Options {
         options
     }
 
+    fn word(&mut self, word: String, rest: &mut impl Iterator<Item = String>) {
+        match (self.wire, word.as_str()) {
+            (Wire::Claude, "app-server") => self.wire = Wire::App,
+            (Wire::Claude, "exec") => self.wire = Wire::Exec,
+            (Wire::Claude, "proto") => self.wire = Wire::Proto,
+            (Wire::Exec, "resume") => self.session_id = rest.next(),
+            // A branch has a session of its own.
+            (Wire::Exec, "fork") => drop(rest.next()),
+            _ => self.prompt = word,
+        }
+    }
+
     fn take(&mut self, flag: &str, value: String) {
         match flag {
-            "-v" | "--version" => self.version = true,
+            "-v" | "-V" | "--version" => self.version = true,
             "--input-format" => self.streaming_input = value == "stream-json",
             "--include-partial-messages" => self.partial = true,
             "--replay-user-messages" => self.replay = true,
             "--session-id" | "--resume" => self.session_id = Some(value),
-            "--model" => self.model = Some(value),
+            "--model" | "-m" => self.model = Some(value),
             "--permission-mode" => self.permission_mode = Some(value),
             _ => {}
         }

@@ -11,43 +11,47 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::frames::{self, Session};
-use crate::inbox::{Inbox, Woken};
-use crate::options::Options;
+use crate::inbox::{Inbox, Next, Woken};
 use crate::output::{self, Output};
 use crate::script::{Outcome, Section, Verb};
 use crate::sys;
+use crate::voice::{During, Ended, Part, User, Verdict, Voice};
 
 /// A stretch of a flood that is written at once.
 const FLOOD_BUFFER: usize = 256 * 1024;
 
+/// Stands in the lines of a flood where their number goes.
+const NUMBER: &str = "########";
+
 pub(crate) struct Player {
-    session: Session,
-    options: Options,
+    voice: Box<dyn Voice>,
     output: Arc<Output>,
     inbox: Arc<Inbox>,
+    /// What the user said.
+    prompt: String,
     /// The text of the last message, for the result.
     said: String,
     failed: bool,
 }
 
-/// `Break` ends the turn, its `result` is out.
+/// `Break` ends the turn, its end is out.
 type Flow = ControlFlow<()>;
 
-/// What an interrupt hits.
-enum During {
-    Text,
-    Tool,
+/// Plays a section for each user message, the last one again and again.
+pub(crate) fn perform(sections: &[Section], inbox: &Inbox, player: &mut Player) {
+    let last = sections.len().saturating_sub(1);
+    for turn in 0.. {
+        let Next::User(user) = inbox.next_user() else { break };
+        let section = sections.get(turn.min(last));
+        player.turn(section.expect("the parser yields at least one section"), &user);
+        inbox.turn_over();
+    }
 }
 
 impl Player {
-    pub(crate) fn new(
-        session: Session,
-        options: Options,
-        output: Arc<Output>,
-        inbox: Arc<Inbox>,
-    ) -> Player {
-        Player { session, options, output, inbox, said: String::new(), failed: false }
+    pub(crate) fn new(voice: Box<dyn Voice>, output: Arc<Output>, inbox: Arc<Inbox>) -> Player {
+        let (prompt, said) = (String::new(), String::new());
+        Player { voice, output, inbox, prompt, said, failed: false }
     }
 
     /// Whether the last turn ended with an error.
@@ -55,39 +59,37 @@ impl Player {
         self.failed
     }
 
-    pub(crate) fn turn(&mut self, section: &Section, message: &Value) {
-        if self.options.replay {
-            let replay = self.session.replay(message);
-            self.output.line(&replay);
-        }
-        let init = self.session.init();
-        self.output.line(&init);
+    fn turn(&mut self, section: &Section, user: &User) {
+        let lines = self.voice.turn_begins(user);
+        self.lines(&lines);
+        self.prompt.clone_from(&user.text);
         self.said.clear();
         for verb in section {
             let mut flow = self.verb(verb);
             if flow.is_continue() && self.inbox.interrupted() {
-                flow = self.interrupt(&During::Text);
+                flow = self.interrupt(During::Text);
             }
             if flow.is_break() {
                 return;
             }
         }
-        self.result(Outcome::Success, "completed");
+        self.end(Outcome::Success);
     }
 
     fn verb(&mut self, verb: &Verb) -> Flow {
         match verb {
-            Verb::Say(text) => return self.message("text_delta", "text", &words(text)),
-            Verb::Think(text) => return self.message("thinking_delta", "thinking", &words(text)),
+            Verb::Say(text) => return self.message(Part::Text, &words(text)),
+            Verb::Echo => return self.message(Part::Text, &words(&self.prompt.clone())),
+            Verb::Think(text) => return self.message(Part::Reasoning, &words(text)),
             Verb::Deltas { n, bytes } => {
                 let chunks: Vec<String> = (0..*n).map(|i| chunk(i, *bytes)).collect();
-                return self.message("text_delta", "text", &chunks);
+                return self.message(Part::Text, &chunks);
             }
             Verb::Flood { n, bytes } => return self.flood(*n, *bytes),
             Verb::Stamped { n, micros } => return self.stamped(*n, *micros),
             Verb::Tool { name, input } => {
-                let id = self.tool_use(name, input);
-                self.tool_result(&id, "ok", false);
+                let lines = self.voice.tool(name, input, "ok");
+                self.lines(&lines);
             }
             Verb::AskPermission { name, input } => return self.ask_permission(name, input),
             Verb::Garbage(text) => self.output.line(text),
@@ -99,6 +101,10 @@ impl Player {
                 return self.wait(None);
             }
             Verb::Ignore(signal) => sys::ignore(*signal),
+            Verb::Deaf => {
+                self.inbox.be_deaf();
+                sys::ignore(libc::SIGINT);
+            }
             Verb::Descend { how, hold } => sys::descend(*how, *hold, &self.output.descriptors()),
             Verb::Close(1) => self.output.close(),
             Verb::Close(descriptor) => sys::close(*descriptor),
@@ -114,194 +120,159 @@ impl Player {
             Verb::Sleep(ms) => return self.wait(Some(Duration::from_millis(*ms))),
             Verb::DumpArgv(path) => dump_argv(path),
             Verb::Result(outcome) => {
-                let reason = match outcome {
-                    Outcome::Success => "completed",
-                    Outcome::Error => "error",
-                    Outcome::ApiError => "api_error",
-                };
-                self.result(*outcome, reason);
+                self.end(*outcome);
+                return Flow::Break(());
+            }
+            Verb::Linger(ms) => {
+                self.end(Outcome::Success);
+                thread::sleep(Duration::from_millis(*ms));
                 return Flow::Break(());
             }
         }
         Flow::Continue(())
     }
 
-    /// A message with one block of text or reasoning.
-    fn message(&mut self, kind: &str, key: &str, chunks: &[String]) -> Flow {
-        let id = self.session.next_id("msg");
-        let mut sent = String::new();
-        if self.options.partial {
-            self.open_block(&id, key);
+    fn lines(&self, lines: &[String]) {
+        for line in lines {
+            self.output.line(line);
         }
+    }
+
+    /// A message of text or reasoning.
+    fn message(&mut self, part: Part, chunks: &[String]) -> Flow {
+        let lines = self.voice.part_begins(part);
+        self.lines(&lines);
+        let mut sent = String::new();
         for chunk in chunks {
             if self.inbox.interrupted() {
-                self.whole_block(&id, key, &sent, true);
-                self.close_block(&id);
-                return self.interrupt(&During::Text);
+                return self.cut(part, &sent);
             }
-            if self.options.partial {
-                self.event(&id, &frames::delta(kind, key, chunk));
+            if let Some(line) = self.voice.delta(part, chunk) {
+                self.output.line(&line);
             }
             sent.push_str(chunk);
         }
-        self.whole_block(&id, key, &sent, false);
-        self.close_block(&id);
-        if key == "text" {
+        let lines = self.voice.part_ends(part, Ended::Whole(&sent));
+        self.lines(&lines);
+        if part == Part::Text {
             self.said = sent;
         }
         Flow::Continue(())
     }
 
-    fn open_block(&mut self, id: &str, key: &str) {
-        let status = self.session.status();
-        self.output.line(&status);
-        let start = self.session.message_start(id);
-        self.output.line(&start);
-        let block = if key == "text" { frames::text_block("") } else { frames::thinking_block("") };
-        let start =
-            format!(r#"{{"type":"content_block_start","index":0,"content_block":{block}}}"#);
-        self.event(id, &start);
+    fn cut(&mut self, part: Part, sent: &str) -> Flow {
+        let lines = self.voice.part_ends(part, Ended::Cut(sent));
+        self.lines(&lines);
+        self.interrupt(During::Text)
     }
 
-    fn whole_block(&mut self, id: &str, key: &str, text: &str, aborted: bool) {
-        let block =
-            if key == "text" { frames::text_block(text) } else { frames::thinking_block(text) };
-        let line = self.session.assistant(id, &block, aborted);
-        self.output.line(&line);
-    }
-
-    fn close_block(&mut self, id: &str) {
-        if !self.options.partial {
-            return;
-        }
-        self.event(id, r#"{"type":"content_block_stop","index":0}"#);
-        self.event(
-            id,
-            r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":50}}"#,
-        );
-        self.event(id, r#"{"type":"message_stop"}"#);
-    }
-
-    fn event(&mut self, message_id: &str, event: &str) {
-        let line = self.session.stream_event(message_id, event);
-        self.output.line(&line);
+    /// The end of a message that was streamed.
+    fn streamed(&mut self, whole: &str) -> Flow {
+        let ended = if self.voice.repeats() { Ended::Whole(whole) } else { Ended::Streamed };
+        let lines = self.voice.part_ends(Part::Text, ended);
+        self.lines(&lines);
+        if self.inbox.interrupted() { self.interrupt(During::Text) } else { Flow::Continue(()) }
     }
 
     /// Chunks from one rendered buffer, in which only the numbers change.
     fn flood(&mut self, n: usize, bytes: usize) -> Flow {
-        let id = self.session.next_id("msg");
-        self.open_block(&id, "text");
-        let text = chunk(0, bytes.max(8));
-        let line =
-            self.session.stream_event(&id, &frames::delta("text_delta", "text", &text)) + "\n";
-        let number_at = line.find("\"text\":\"").map_or(0, |at| at + 8);
+        let lines = self.voice.part_begins(Part::Text);
+        self.lines(&lines);
+        let rest = "x".repeat(bytes.max(NUMBER.len()) - NUMBER.len());
+        let line = self.voice.flood_line(&format!("{NUMBER}{rest}"), NUMBER) + "\n";
+        let numbers: Vec<usize> = line.match_indices(NUMBER).map(|(at, _)| at).collect();
         let per_write = (FLOOD_BUFFER / line.len()).clamp(1, n.max(1));
         let mut buffer = line.repeat(per_write).into_bytes();
+        let mut whole = String::new();
         let mut sent = 0;
-        while sent < n {
-            if self.inbox.interrupted() {
-                self.close_block(&id);
-                return self.interrupt(&During::Text);
-            }
+        while sent < n && !self.inbox.interrupted() {
             let now = per_write.min(n - sent);
             for (at, line) in buffer.chunks_exact_mut(line.len()).take(now).enumerate() {
-                if let Some(place) = line.get_mut(number_at..number_at + 8) {
-                    write_number(place, sent + at);
+                for place in &numbers {
+                    if let Some(place) = line.get_mut(*place..*place + NUMBER.len()) {
+                        write_number(place, sent + at);
+                    }
                 }
             }
             self.output.raw(buffer.get(..now * line.len()).unwrap_or(&buffer));
+            if self.voice.repeats() {
+                for number in sent..sent + now {
+                    push_number(&mut whole, number);
+                    whole.push_str(&rest);
+                }
+            }
             sent += now;
         }
-        self.close_block(&id);
-        Flow::Continue(())
+        self.streamed(&whole)
     }
 
     /// Chunks at a steady pace that say when they were written.
     fn stamped(&mut self, n: usize, micros: usize) -> Flow {
-        let id = self.session.next_id("msg");
-        self.open_block(&id, "text");
+        let lines = self.voice.part_begins(Part::Text);
+        self.lines(&lines);
         let pace = Duration::from_micros(micros as u64);
         let mut due = Instant::now();
+        let mut whole = String::new();
         for _ in 0..n {
             // Counted from the start, so that a late chunk does not delay the ones after it.
             due += pace;
             thread::sleep(due.saturating_duration_since(Instant::now()));
             if self.inbox.interrupted() {
-                self.close_block(&id);
-                return self.interrupt(&During::Text);
+                break;
             }
             let stamp = format!("{:020} ", sys::monotonic_nanos());
-            self.event(&id, &frames::delta("text_delta", "text", &stamp));
+            // A whole message, where the wire has nothing smaller.
+            let line = self.voice.delta(Part::Text, &stamp);
+            let line = line.unwrap_or_else(|| self.voice.flood_line(&stamp, ""));
+            self.output.line(&line);
+            whole.push_str(&stamp);
         }
-        self.close_block(&id);
-        Flow::Continue(())
-    }
-
-    fn tool_use(&mut self, name: &str, input: &Value) -> String {
-        let (message_id, id) = (self.session.next_id("msg"), self.session.next_id("toolu"));
-        let line =
-            self.session.assistant(&message_id, &frames::tool_block(&id, name, input), false);
-        self.output.line(&line);
-        id
-    }
-
-    fn tool_result(&mut self, id: &str, content: &str, is_error: bool) {
-        let line = self.session.tool_result(id, content, is_error);
-        self.output.line(&line);
+        self.streamed(&whole)
     }
 
     fn ask_permission(&mut self, name: &str, input: &Value) -> Flow {
-        let id = self.tool_use(name, input);
-        let request_id = self.session.next_uuid();
-        self.output.line(&frames::can_use_tool(&request_id, &id, name, input));
-        let Woken::Answer(answer) = self.inbox.answer(&request_id) else {
-            self.output.line(&frames::cancel_request(&request_id));
-            self.tool_result(&id, "The user doesn't want to proceed with this tool use.", true);
-            return self.interrupt(&During::Tool);
-        };
-        if answer["behavior"] == "allow" {
-            self.tool_result(&id, "ok", false);
+        let Some((request_id, lines)) = self.voice.asks(name, input) else {
+            let lines = self.voice.tool(name, input, "ok");
+            self.lines(&lines);
             return Flow::Continue(());
+        };
+        self.lines(&lines);
+        let Woken::Answer(verdict) = self.inbox.answer(&request_id) else {
+            return self.interrupt(During::Tool);
+        };
+        let lines = self.voice.answered(&verdict);
+        self.lines(&lines);
+        match verdict {
+            Verdict::Deny { stop: true, .. } => self.interrupt(During::Tool),
+            _ => Flow::Continue(()),
         }
-        self.tool_result(&id, answer["message"].as_str().unwrap_or("denied"), true);
-        if answer["interrupt"] == true {
-            return self.interrupt(&During::Tool);
-        }
-        Flow::Continue(())
     }
 
     /// A valid line of exactly `bytes` bytes, its end not counted.
     fn huge(&mut self, bytes: usize) {
-        let id = self.session.next_id("msg");
-        let (head, tail) = self.session.assistant_around(&id, false);
-        let head = format!(r#"{head}{{"type":"text","text":""#);
-        let tail = format!("\"}}{tail}");
+        let (head, tail) = self.voice.around_huge();
         let fill = bytes.saturating_sub(head.len() + tail.len());
         self.output.filled(&head, fill, &format!("{tail}\n"));
     }
 
     fn wait(&mut self, time: Option<Duration>) -> Flow {
         match self.inbox.sleep(time) {
-            Woken::Interrupted => self.interrupt(&During::Text),
+            Woken::Interrupted => self.interrupt(During::Text),
             Woken::TimeOver | Woken::Answer(_) => Flow::Continue(()),
         }
     }
 
-    fn interrupt(&mut self, during: &During) -> Flow {
-        let (text, reason) = match during {
-            During::Text => ("[Request interrupted by user]", "aborted_streaming"),
-            During::Tool => ("[Request interrupted by user for tool use]", "aborted_tools"),
-        };
-        let user = self.session.user(&format!("[{}]", frames::text_block(text)));
-        self.output.line(&user);
-        self.result(Outcome::Error, reason);
+    fn interrupt(&mut self, during: During) -> Flow {
+        let lines = self.voice.interrupted(during);
+        self.lines(&lines);
+        self.failed = true;
         Flow::Break(())
     }
 
-    fn result(&mut self, outcome: Outcome, reason: &str) {
+    fn end(&mut self, outcome: Outcome) {
         self.failed = outcome != Outcome::Success;
-        let line = self.session.result(outcome, reason, &self.said);
-        self.output.line(&line);
+        let lines = self.voice.turn_ends(outcome, &self.said);
+        self.lines(&lines);
     }
 }
 
@@ -312,6 +283,12 @@ fn words(text: &str) -> Vec<String> {
 /// A chunk of `bytes` bytes that begins with its number.
 fn chunk(number: usize, bytes: usize) -> String {
     format!("{:x<bytes$}", format!("{number:08}"))
+}
+
+fn push_number(text: &mut String, number: usize) {
+    let mut digits = [b'0'; NUMBER.len()];
+    write_number(&mut digits, number);
+    text.extend(digits.map(char::from));
 }
 
 fn write_number(place: &mut [u8], mut number: usize) {

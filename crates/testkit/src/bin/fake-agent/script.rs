@@ -8,25 +8,29 @@ pub(crate) type Section = Vec<Verb>;
 pub(crate) enum Verb {
     /// `say TEXT`: a message of text (`\n` is a line break).
     Say(String),
+    /// `echo`: the user's message as a message of text.
+    Echo,
     /// `think TEXT`: a message of reasoning.
     Think(String),
     /// `deltas N [BYTES]`: a message of N numbered chunks.
     Deltas { n: usize, bytes: usize },
-    /// `flood N [BYTES]`: N `stream_event` chunks as fast as possible, and no
-    /// `assistant` line with the whole text.
+    /// `flood N [BYTES]`: N numbered chunks as fast as possible, each in the wire's most frequent
+    /// line: a delta, or a whole message where the wire has none. Claude's has no line with the
+    /// whole text afterwards, the other streams have.
     Flood { n: usize, bytes: usize },
     /// `stamped N MICROS`: N chunks, one every MICROS microseconds, each the time it was
-    /// written (`CLOCK_MONOTONIC` in nanoseconds, 20 digits and a space); no `assistant` line.
+    /// written (`CLOCK_MONOTONIC` in nanoseconds, 20 digits and a space); ends like a flood.
     Stamped { n: usize, micros: usize },
     /// `tool NAME JSON`: a tool call and its result.
     Tool { name: String, input: Value },
-    /// `ask-permission NAME JSON`: the same after a `can_use_tool` that is allowed.
+    /// `ask-permission NAME JSON`: the same after a request that is allowed; a wire that cannot
+    /// ask does it without.
     AskPermission { name: String, input: Value },
     /// `garbage TEXT`: the text as a line.
     Garbage(String),
     /// `bytes HEX`: these bytes, no line end.
     Bytes(Vec<u8>),
-    /// `huge BYTES`: a valid `assistant` line of that length.
+    /// `huge BYTES`: a valid line of that length with a message.
     Huge(usize),
     /// `no-newline BYTES`: that many bytes without a line end.
     NoNewline(usize),
@@ -34,6 +38,8 @@ pub(crate) enum Verb {
     HalfLine(String),
     /// `ignore SIG`.
     Ignore(i32),
+    /// `deaf`: interrupts, by the wire or by `SIGINT`, change nothing any more.
+    Deaf,
     /// `fork`, `double-fork`, `setsid`, `nohup`, each with `hold` to keep the pipes.
     Descend { how: Descent, hold: bool },
     /// `close stdin|stdout|stderr`.
@@ -54,6 +60,8 @@ pub(crate) enum Verb {
     DumpArgv(String),
     /// `result [error|api-error]`: ends the turn; a section without it ends by itself.
     Result(Outcome),
+    /// `linger MS`: ends the turn and does nothing for that time.
+    Linger(u64),
 }
 
 #[derive(Clone, Copy)]
@@ -67,9 +75,9 @@ pub(crate) enum Descent {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Success,
-    /// `error_during_execution`.
+    /// The agent failed.
     Error,
-    /// A `success` that is an error, as the real one reports a failing API.
+    /// The provider failed.
     ApiError,
 }
 
@@ -91,6 +99,7 @@ fn verb(line: &str) -> Option<Verb> {
     let text = || rest.replace("\\n", "\n");
     Some(match name {
         "say" => Verb::Say(text()),
+        "echo" => Verb::Echo,
         "think" => Verb::Think(text()),
         "deltas" => numbers(rest).map(|(n, bytes)| Verb::Deltas { n, bytes })?,
         "flood" => numbers(rest).map(|(n, bytes)| Verb::Flood { n, bytes })?,
@@ -103,6 +112,7 @@ fn verb(line: &str) -> Option<Verb> {
         "no-newline" => Verb::NoNewline(rest.trim().parse().ok()?),
         "half-line" => Verb::HalfLine(rest.to_owned()),
         "ignore" => Verb::Ignore(signal(rest.trim())?),
+        "deaf" => Verb::Deaf,
         "fork" => descend(Descent::Fork, rest),
         "double-fork" => descend(Descent::DoubleFork, rest),
         "setsid" => descend(Descent::Setsid, rest),
@@ -123,6 +133,7 @@ fn verb(line: &str) -> Option<Verb> {
             "api-error" => Outcome::ApiError,
             _ => return None,
         }),
+        "linger" => Verb::Linger(rest.trim().parse().ok()?),
         _ => return None,
     })
 }

@@ -11,10 +11,24 @@ pub(crate) fn ignore(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_IGN) };
 }
 
+/// Ends this process with status 1 when it is interrupted, as `codex exec` does.
+pub(crate) fn exit_when_interrupted() {
+    extern "C" fn exit(_: i32) {
+        // SAFETY: `_exit` may be called in a signal handler and runs nothing of ours.
+        unsafe { libc::_exit(1) };
+    }
+    // SAFETY: the handler does nothing but what is safe in one.
+    unsafe { libc::signal(libc::SIGINT, exit as *const () as libc::sighandler_t) };
+}
+
 /// Sends `signal` to this process.
 pub(crate) fn kill_self(signal: i32) {
-    // SAFETY: both calls take and return plain numbers.
-    unsafe { libc::kill(libc::getpid(), signal) };
+    // SAFETY: all calls take and return plain numbers. The standard library's handler for a fault
+    // would swallow the first one.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::kill(libc::getpid(), signal);
+    }
 }
 
 pub(crate) fn close(descriptor: i32) {

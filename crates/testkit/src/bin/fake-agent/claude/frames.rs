@@ -1,12 +1,12 @@
-//! The lines of stdout, with the keys in the order of the recordings.
+//! Its lines, with the keys in the order of the recordings.
 
-use std::env;
 use std::process;
 
 use serde_json::Value;
 
 use crate::options::Options;
 use crate::script::Outcome;
+use crate::voice::{self, text, uuid};
 
 const TIMESTAMP: &str = "2026-01-01T00:00:00.000Z";
 const USAGE: &str = r#"{"input_tokens":1000,"cache_creation_input_tokens":20,"cache_read_input_tokens":400,"output_tokens":1,"service_tier":"standard"}"#;
@@ -25,13 +25,12 @@ impl Session {
         let or = |value: &Option<String>, default: &str| {
             value.clone().filter(|value| !value.is_empty()).unwrap_or_else(|| default.to_owned())
         };
-        let own_id = uuid(u64::from(process::id()) << 16);
-        let cwd = env::current_dir().unwrap_or_default();
+        let own_id = voice::session_id(0);
         Session {
             id: or(&options.session_id, &own_id),
             model: or(&options.model, "claude-opus-5-5"),
             permission_mode: or(&options.permission_mode, "default"),
-            cwd: cwd.display().to_string(),
+            cwd: voice::current_dir(),
             n_ids: 0,
         }
     }
@@ -192,13 +191,4 @@ pub(crate) fn delta(kind: &str, key: &str, content: &str) -> String {
     format!(
         r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"{kind}","{key}":{content}}}}}"#
     )
-}
-
-/// `content` as a JSON string.
-pub(crate) fn text(content: &str) -> String {
-    serde_json::to_string(content).expect("text is always valid JSON")
-}
-
-fn uuid(n: u64) -> String {
-    format!("00000000-0000-4000-8000-{n:012x}")
 }

@@ -1,0 +1,110 @@
+//! What only the app server of Codex does: one process serves several conversations.
+
+use tieline_event::{ConversationKey, FailureCode, Kind, Mode, TurnId, TurnStatus};
+use tieline_hub::{Conversation, Subscription};
+use tieline_testkit::probe;
+
+use super::scene::{HELLO, Ran, Scene, Setup, say};
+use super::wire::Wire;
+use crate::bench::until_end;
+
+async fn shared() -> Scene {
+    Setup { seats: 4, ..Setup::new(Wire::Codex) }.scene().await
+}
+
+/// A conversation under a key of its own.
+async fn open(scene: &Scene, key: &str) -> (Conversation, Subscription) {
+    let key = ConversationKey::new(key).unwrap();
+    let conversation = scene.hub.conversation(&key, scene.options(Mode::Default)).await.unwrap();
+    let live = conversation.subscribe(conversation.last_seq());
+    (conversation, live)
+}
+
+/// The process that serves a turn.
+fn pid(ran: &Ran) -> u32 {
+    let pid = ran.events.iter().find_map(|event| match &event.kind {
+        Kind::ProcessSpawned(it) => Some(it.pid),
+        _ => None,
+    });
+    pid.unwrap_or_else(|| panic!("{}", ran.story()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conversations_share_a_server_and_keep_apart() {
+    let scene = shared().await;
+    let (one, mut one_live) = open(&scene, "one").await;
+    let (two, mut two_live) = open(&scene, "two").await;
+    let first = say(&one, &mut one_live, "Hi. SCENARIO:hello").await.completed();
+    let second = say(&two, &mut two_live, "Hi. SCENARIO:hello").await.completed();
+    assert_eq!(pid(&first), pid(&second), "one process");
+    let (first, second) = tokio::join!(
+        say(&one, &mut one_live, "The word is MANGO. SCENARIO:echo"),
+        say(&two, &mut two_live, "The word is KIWI. SCENARIO:echo"),
+    );
+    let (first, second) = (first.completed(), second.completed());
+    for (ran, own, other) in [(&first, "MANGO", "KIWI"), (&second, "KIWI", "MANGO")] {
+        let story = ran.story();
+        assert!(story.contains(own) && !story.contains(other), "{story}");
+    }
+    // Who leaves takes nothing down.
+    one.close().await.unwrap();
+    let ran = say(&two, &mut two_live, "Again. SCENARIO:hello").await.completed();
+    assert_eq!(ran.end.text.preview(), HELLO);
+    assert!(scene.heard("KIWI") > 0 && scene.heard("MANGO") == 0);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupt_stops_the_turn_of_one_conversation() {
+    let scene = shared().await;
+    let (one, mut one_live) = open(&scene, "one").await;
+    let (two, mut two_live) = open(&scene, "two").await;
+    for (conversation, live) in [(&one, &mut one_live), (&two, &mut two_live)] {
+        say(conversation, live, "Hi. SCENARIO:hello").await.completed();
+    }
+    let gate = scene.model.gate("gated");
+    let gated = "Go. SCENARIO:gated:4";
+    let stopped = one.start_turn(gated.into()).await.unwrap();
+    let kept = two.start_turn(gated.into()).await.unwrap();
+    gate.release(2);
+    gate.reached(2).await;
+    one.interrupt().await.unwrap();
+    end(&mut one_live, &stopped).await.ended(TurnStatus::Interrupted);
+    gate.open();
+    let ran = end(&mut two_live, &kept).await.completed();
+    assert!(ran.end.text.preview().contains("gated3"), "{}", ran.story());
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everybody_hears_of_the_server_s_death_and_goes_on() {
+    let scene = shared().await;
+    let (one, mut one_live) = open(&scene, "one").await;
+    let (two, mut two_live) = open(&scene, "two").await;
+    let ran = say(&one, &mut one_live, "The word is MANGO. SCENARIO:hello").await.completed();
+    say(&two, &mut two_live, "The word is KIWI. SCENARIO:hello").await.completed();
+    let gate = scene.model.gate("gated");
+    let gated = "Go. SCENARIO:gated:4";
+    let turns =
+        (one.start_turn(gated.into()).await.unwrap(), two.start_turn(gated.into()).await.unwrap());
+    gate.release(2);
+    gate.reached(2).await;
+    probe::kill(pid(&ran)).unwrap();
+    for (live, turn) in [(&mut one_live, &turns.0), (&mut two_live, &turns.1)] {
+        let ran = end(live, turn).await.ended(TurnStatus::Failed);
+        assert_eq!(ran.end.error.as_ref().unwrap().code, FailureCode::AgentKilled);
+    }
+    gate.open();
+    for (conversation, live, word) in
+        [(&one, &mut one_live, "MANGO"), (&two, &mut two_live, "KIWI")]
+    {
+        say(conversation, live, "After. SCENARIO:hello").await.completed();
+        assert_eq!(scene.heard(word), 1, "the session goes on");
+    }
+    scene.close().await;
+}
+
+async fn end(live: &mut Subscription, turn: &TurnId) -> Ran {
+    let (events, streamed, end) = until_end(live, turn).await;
+    Ran { events, streamed, end }
+}
