@@ -3,6 +3,7 @@
 //! The programs are release builds. Whatever is compared runs in turns (floor, product, floor, …)
 //! and medians are compared, so that a busy machine slows both.
 
+mod driver;
 mod flood;
 mod floor;
 mod growth;
@@ -12,11 +13,13 @@ mod output;
 mod scene;
 mod start;
 mod table;
+mod work;
 
 use std::path::PathBuf;
 
 use anyhow::bail;
 
+use driver::Driver;
 use scene::Scene;
 use table::{Line, Table};
 
@@ -33,27 +36,38 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    fn wants(&self, row: Row) -> bool {
+        self.only.is_empty() || self.only.contains(&row)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Row {
-    /// Lines a second from a flooding agent.
+    /// Lines a second from a flooding agent, for each driver.
     Flood,
     /// What a delta takes from the agent to the reader.
     Latency,
     /// Time to the first event.
     Start,
+    /// Time to the first byte of a real agent's work, for each driver.
+    Work,
     /// Resident memory at rest and for each idle conversation.
     Memory,
     /// Cost of an event in a short and in a long conversation.
     Growth,
 }
 
-const ROWS: [Row; 5] = [Row::Flood, Row::Latency, Row::Start, Row::Memory, Row::Growth];
+const ROWS: [Row; 6] = [Row::Flood, Row::Latency, Row::Start, Row::Work, Row::Memory, Row::Growth];
 
 /// Processes that are measured and are not the product.
 #[derive(clap::Subcommand)]
 pub(crate) enum Probe {
     /// Parse each line of stdin once and write one line.
-    Floor,
+    Floor {
+        /// Whose lines they are.
+        driver: Driver,
+    },
     /// Hold idle conversations and say how much memory that takes.
     Memory {
         /// A directory for the store.
@@ -64,11 +78,15 @@ pub(crate) enum Probe {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.wants(Row::Work) {
+        // Real agents run where they reach nothing but the scripted model.
+        work::go_where_nothing_can_be_reached()?;
+    }
     let scene = Scene::new(args.quick)?;
     let mut table = Table::new(&scene)?;
     let mut failed = Vec::new();
     for row in ROWS {
-        if !args.only.is_empty() && !args.only.contains(&row) {
+        if !args.wants(row) {
             continue;
         }
         scene::progress(&format!("{row:?}"));
@@ -87,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 pub(crate) fn probe(probe: &Probe) -> anyhow::Result<()> {
     match probe {
-        Probe::Floor => floor::main(),
+        Probe::Floor { driver } => floor::main(*driver),
         Probe::Memory { dir, n_conversations } => memory::main(dir, *n_conversations),
     }
 }
@@ -97,6 +115,7 @@ fn measure(row: Row, scene: &Scene) -> anyhow::Result<Vec<Line>> {
         Row::Flood => flood::measure(scene),
         Row::Latency => latency::measure(scene),
         Row::Start => start::measure(scene),
+        Row::Work => work::measure(scene),
         Row::Memory => memory::measure(scene),
         Row::Growth => growth::measure(scene),
     }

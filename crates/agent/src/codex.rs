@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tieline_event::{Mode, Policy};
 use tieline_proc::Env;
 
-pub(crate) use change::{change_kind, file_change, from_map};
+pub(crate) use change::{change_kind, file_change, file_changes, read_changes};
 pub(crate) use command::{bare_command, bare_words};
 pub(crate) use failure::{LOG_IN, explain_exit, failure, is_retry, session_unknown};
 pub(crate) use tool::{content, contents, mcp_output, search_query, usage};

@@ -37,16 +37,17 @@ pub(crate) fn stop() -> Choice {
     choice("stop", "No, and stop", ChoiceKind::DenyAndStop)
 }
 
-/// A piece of a message as plain text, for wires that carry nothing else.
-pub(crate) fn plain(piece: &Content) -> String {
-    match piece {
+/// A piece of a message as plain text, for wires that carry nothing else; none for a picture. A
+/// skill is called with a sign that differs by agent.
+pub(crate) fn plain(piece: &Content, skill: char) -> Option<String> {
+    Some(match piece {
         Content::Text { text } => text.preview().to_owned(),
         Content::Resource { uri, text } => {
             format!("<document uri={uri:?}>\n{}\n</document>", text.preview())
         }
         Content::Link { uri, name: Some(name) } => format!("[{name}]({uri})"),
         Content::Link { uri, name: None } => uri.clone(),
-        Content::Skill { name } => format!("/{name}"),
-        Content::Image { .. } => "[image]".to_owned(),
-    }
+        Content::Skill { name } => format!("{skill}{name}"),
+        Content::Image { .. } => return None,
+    })
 }

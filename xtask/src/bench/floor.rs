@@ -1,25 +1,25 @@
 //! The floor of the flood: frames lines, parses each once, writes each once, and does nothing else.
 
 use std::fs::File;
-use std::hint::black_box;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
 use anyhow::bail;
-use tieline_wire::claude;
 use tieline_wire::ndjson::{self, Framer, Line};
+
+use super::driver::Driver;
 
 /// What the product reads at once, too.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) fn main() -> anyhow::Result<()> {
+pub(super) fn main(driver: Driver) -> anyhow::Result<()> {
     // The standard handles buffer; this wants plain reads and writes.
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut framer = Framer::default();
     let mut buffer = vec![0; CHUNK];
     let mut written = Vec::with_capacity(CHUNK * 2);
-    let mut n_unread = 0;
+    let mut n_unread = 0_u64;
     loop {
         let n = stdin.read(&mut buffer)?;
         if n == 0 {
@@ -27,10 +27,7 @@ pub(super) fn main() -> anyhow::Result<()> {
         }
         framer.feed(buffer.get(..n).unwrap_or_default(), |line| {
             if let Line::Whole(line) = line {
-                match claude::parse(ndjson::content(line)) {
-                    Ok(frame) => drop(black_box(frame)),
-                    Err(_) => n_unread += 1,
-                }
+                n_unread += u64::from(!driver.parses(ndjson::content(line)));
                 written.extend_from_slice(line);
             }
         });

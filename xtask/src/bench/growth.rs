@@ -50,10 +50,10 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
         long_append.push(micros_each(began, BLOCK));
         long_page.push(whole.read_last_page()?);
     }
-    let line = |what, at_long: &[f64], at_short: &[f64], note| {
+    let line = |what: &str, at_long: &[f64], at_short: &[f64], note| {
         let (at_long, at_short) = (median(at_long), median(at_short));
         Line {
-            what,
+            what: what.to_owned(),
             value: Quantity::Micros(at_long),
             beside: Some(Beside { what: "at 1000", value: Quantity::Micros(at_short) }),
             judgement: Some(Judgement::new(

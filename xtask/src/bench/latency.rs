@@ -4,6 +4,7 @@
 use anyhow::{Context, ensure};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::driver::Driver;
 use super::output::{JsonLine, Output};
 use super::scene::{Running, Scene};
 use super::table::{Beside, Goal, Judgement, Line, Quantity};
@@ -25,10 +26,10 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     let script = format!("stamped {n_deltas} {PACE_MICROS}");
     let (mut pipe, mut product) = (Spread::default(), Spread::default());
     for _ in 0..n_rounds {
-        let bare = scene.start("the fake agent", scene.fake(&script))?;
+        let bare = scene.start("the fake agent", scene.fake(Driver::Claude, &script)?)?;
         pipe.add(&delays(bare, n_deltas, stamps_of_agent)?);
         let home = scene.fresh_dir()?;
-        let running = scene.tieline_on_fake(home.path(), &script)?;
+        let running = scene.tieline_on_fake(Driver::Claude, home.path(), &script)?;
         product.add(&delays(running, n_deltas, stamps_of_tieline)?);
     }
     let added = median(&product.p99) - median(&pipe.p99);
@@ -36,8 +37,8 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     // (4 ms). A round that had the machine for itself shows what is our own.
     let in_rounds: Vec<f64> = product.p99.iter().zip(&pipe.p99).map(|(us, it)| us - it).collect();
     let quietest = in_rounds.iter().copied().fold(f64::INFINITY, f64::min);
-    let line = |what, product: &[f64], pipe: &[f64]| Line {
-        what,
+    let line = |what: &str, product: &[f64], pipe: &[f64]| Line {
+        what: what.to_owned(),
         value: Quantity::Micros(median(product)),
         beside: Some(Beside { what: "bare pipe", value: Quantity::Micros(median(pipe)) }),
         judgement: None,

@@ -44,8 +44,8 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     running.finish()?;
     let resident: Resident = serde_json::from_slice(output.bytes())?;
     let each = (resident.with_conversations - resident.at_rest) / n_conversations as f64;
-    let line = |what, bytes, limit, note| Line {
-        what,
+    let line = |what: &str, bytes, limit, note| Line {
+        what: what.to_owned(),
         value: Quantity::Bytes(bytes),
         beside: None,
         judgement: Some(Judgement::new(

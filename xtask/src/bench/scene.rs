@@ -6,11 +6,12 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
 
+use super::driver::Driver;
 use crate::command;
 
 /// The programs under measurement and a place on a real disk.
@@ -78,12 +79,21 @@ impl Scene {
     }
 
     /// `tieline run --format jsonl` on the fake agent, with a store of its own.
-    pub(super) fn tieline_on_fake(&self, home: &Path, script: &str) -> anyhow::Result<Running> {
+    pub(super) fn tieline_on_fake(
+        &self,
+        driver: Driver,
+        home: &Path,
+        script: &str,
+    ) -> anyhow::Result<Running> {
         let mut tieline = self.tieline(home);
-        tieline.args(["run", "--format", "jsonl", "--agent", "claude", "--conversation", "bench"]);
+        tieline.args(["run", "--format", "jsonl", "--conversation", "bench"]);
+        tieline.args(["--agent", driver.name()]);
         tieline.arg("--cwd").arg(self.workspace()).arg("go");
-        tieline.env("TIELINE_CLAUDE", self.programs.join("fake-agent"));
+        tieline.env(driver.variable(), self.programs.join("fake-agent"));
         tieline.env("FAKE_AGENT_SCRIPT", script);
+        if let Some(version) = driver.fake_version() {
+            tieline.env("FAKE_AGENT_VERSION", version);
+        }
         self.start("tieline", tieline)
     }
 
@@ -94,21 +104,25 @@ impl Scene {
         tieline
     }
 
-    /// The fake agent alone.
-    pub(super) fn fake(&self, script: &str) -> Command {
+    /// The fake agent alone, in one turn.
+    pub(super) fn fake(&self, driver: Driver, script: &str) -> anyhow::Result<Command> {
         let mut fake = self.clean(self.programs.join("fake-agent"));
-        fake.args(["--print", "--output-format", "stream-json", "--include-partial-messages"]);
-        fake.arg("go").env("FAKE_AGENT_SCRIPT", script);
-        fake
+        fake.args(driver.fake_args()).env("FAKE_AGENT_SCRIPT", script);
+        if !driver.fake_input().is_empty() {
+            let input = self.dir.path().join("input");
+            fs::write(&input, driver.fake_input())?;
+            fake.stdin(File::open(&input)?);
+        }
+        Ok(fake)
     }
 
     /// The fake agent in front of a loop that parses each line once and writes one.
-    pub(super) fn floor_on_fake(&self, script: &str) -> anyhow::Result<Running> {
-        let mut fake = self.fake(script);
-        let mut feeder = fake.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    pub(super) fn floor_on_fake(&self, driver: Driver, script: &str) -> anyhow::Result<Running> {
+        let mut fake = self.fake(driver, script)?;
+        let mut feeder = fake.stdout(Stdio::piped()).spawn()?;
         let lines = feeder.stdout.take().context("the agent's output is a pipe")?;
         let mut floor = self.clean(env::current_exe()?);
-        floor.args(["bench-probe", "floor"]).stdin(lines);
+        floor.args(["bench-probe", "floor", driver.name()]).stdin(lines);
         let mut running = self.start("the floor", floor)?;
         running.feeder = Some(feeder);
         Ok(running)
@@ -137,6 +151,11 @@ impl Scene {
 }
 
 impl Running {
+    /// Its input, where there is one.
+    pub(super) fn take_stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
+    }
+
     /// Waits for the end, which must be a good one.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let status = self.child.wait()?;

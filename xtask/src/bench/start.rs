@@ -22,8 +22,8 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
         event.push(first_event);
         delta.push(first_delta);
     }
-    let line = |what, micros: &[f64], note: &str| Line {
-        what,
+    let line = |what: &str, micros: &[f64], note: &str| Line {
+        what: what.to_owned(),
         value: Quantity::Micros(median(micros)),
         beside: Some(Beside { what: "--version", value: Quantity::Micros(median(&version)) }),
         judgement: None,

@@ -10,7 +10,7 @@ use super::scene::Scene;
 /// One measurement.
 #[derive(Debug, Serialize)]
 pub(super) struct Line {
-    pub(super) what: &'static str,
+    pub(super) what: String,
     pub(super) value: Quantity,
     /// The floor or peer, measured in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ impl Line {
         let beside = self.beside.as_ref();
         let judgement = self.judgement.as_ref();
         [
-            self.what.to_owned(),
+            self.what.clone(),
             self.value.show(),
             beside.map_or_else(String::new, |it| format!("{} {}", it.what, it.value.show())),
             judgement

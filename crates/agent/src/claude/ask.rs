@@ -11,9 +11,10 @@ use tieline_event::{
 use tieline_wire::claude::ControlRequest;
 use tieline_wire::claude::write::{Permission, control_success};
 
-use super::driver::{first_line, word};
+use super::driver::word;
 use super::{setup, tool};
 use crate::ledger::Ledger;
+use crate::words::{allow, allow_session, choice, deny, first_line, plain, stop};
 
 /// What is needed to answer.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub(super) fn question(
             let plan = input.map(Json::from_raw).as_ref().and_then(tool::plan_text);
             let plan = plan.or_else(|| plan_of_item(tool_use, ledger));
             let title = "Leave plan mode and carry the plan out?".to_owned();
-            (title, RequestBody::ExitPlan { plan }, vec![allow("Yes"), deny(), stop()])
+            (title, RequestBody::ExitPlan { plan }, vec![allow(), deny(), stop()])
         }
         _ => approval(tool, request, &suggestions),
     };
@@ -101,9 +102,9 @@ fn approval(
         (None, None, None, Some(url)) => format!("{tool} {url}"),
         (None, None, None, None) => format!("Use {tool}"),
     };
-    let mut options = vec![allow("Yes")];
+    let mut options = vec![allow()];
     if !suggestions.is_empty() {
-        options.push(choice("session", "Yes, for this session", ChoiceKind::AllowSession));
+        options.push(allow_session());
     }
     if suggestions.iter().any(|suggestion| is_lasting(suggestion)) {
         options.push(choice("always", "Yes, always", ChoiceKind::AllowAlways));
@@ -118,22 +119,6 @@ fn approval(
         suggestions: suggestions.iter().map(|raw| Json::from_raw(raw)).collect(),
     };
     (title, RequestBody::Approval(approval), options)
-}
-
-fn choice(id: &str, label: &str, kind: ChoiceKind) -> Choice {
-    Choice { id: id.to_owned(), label: label.to_owned(), kind }
-}
-
-fn allow(label: &str) -> Choice {
-    choice("allow", label, ChoiceKind::AllowOnce)
-}
-
-fn deny() -> Choice {
-    choice("deny", "No", ChoiceKind::Deny)
-}
-
-fn stop() -> Choice {
-    choice("stop", "No, and stop", ChoiceKind::DenyAndStop)
 }
 
 /// Recent versions leave the plan out of the request: it stands in the tool call before it.
@@ -261,14 +246,6 @@ fn with_answers(
     RawValue::from_string(format!("{open}{comma}\"answers\":{answers}}}")).ok()
 }
 
-/// A piece of a message as plain text.
-pub(super) fn plain(piece: &Content) -> String {
-    match block(piece).get("text") {
-        Some(serde_json::Value::String(text)) => text.clone(),
-        _ => "[image]".to_owned(),
-    }
-}
-
 /// A message's pieces in the provider's form.
 pub(super) fn blocks(content: &[Content]) -> Vec<serde_json::Value> {
     content.iter().map(block).collect()
@@ -278,14 +255,6 @@ fn block(piece: &Content) -> serde_json::Value {
     use serde_json::json;
     let text = |text: &str| json!({"type": "text", "text": text});
     match piece {
-        Content::Text { text: inner } => text(inner.preview()),
-        Content::Resource { uri, text: inner } => {
-            text(&format!("<document uri={uri:?}>\n{}\n</document>", inner.preview()))
-        }
-        Content::Link { uri, name } => {
-            text(&name.as_ref().map_or_else(|| uri.clone(), |name| format!("[{name}]({uri})")))
-        }
-        Content::Skill { name } => text(&format!("/{name}")),
         Content::Image { mime, source } => match source {
             ImageSource::Base64(data) => json!({
                 "type": "image",
@@ -296,5 +265,6 @@ fn block(piece: &Content) -> serde_json::Value {
             }
             ImageSource::Blob(blob) => text(&format!("[image {}]", blob.sha256)),
         },
+        other => text(&plain(other, '/').unwrap_or_default()),
     }
 }

@@ -20,6 +20,7 @@ use super::setup::{self, Lifetime};
 use super::{ask, outcome, tool};
 use crate::driver::{Driver, ExitInfo, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
+use crate::words::{first_line, plain};
 
 /// Speaks with one Claude Code process.
 #[derive(Debug)]
@@ -440,7 +441,9 @@ impl ClaudeDriver {
         match self.lifetime {
             Lifetime::Conversation => ledger.write(&write::user(&ask::blocks(&prompt.content))),
             Lifetime::Turn => {
-                let pieces: Vec<String> = prompt.content.iter().map(ask::plain).collect();
+                let text =
+                    |piece: &Content| plain(piece, '/').unwrap_or_else(|| "[image]".to_owned());
+                let pieces: Vec<String> = prompt.content.iter().map(text).collect();
                 ledger.write(pieces.join("\n\n").as_bytes());
                 ledger.close_input();
             }
@@ -590,14 +593,4 @@ fn names(raw: Option<&RawValue>) -> Vec<String> {
             Named::Plain(name) | Named::Object { name } => name,
         })
         .collect()
-}
-
-/// The first line of a text, shortened.
-pub(super) fn first_line(text: &str) -> String {
-    const LONGEST: usize = 200;
-    let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line.to_owned(),
-    }
 }

@@ -11,7 +11,7 @@ use tieline_event::{
 use tieline_wire::claude::{Block, Blocks};
 use tieline_wire::text::Str;
 
-use super::driver::first_line;
+use crate::words::first_line;
 
 /// The inputs of the tools that have items of their own: the fields of all of them.
 #[derive(Default, Deserialize)]

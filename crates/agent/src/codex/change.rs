@@ -1,8 +1,9 @@
 //! Changes of files, which every wire of Codex writes in another form.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{ChangeKind, FileChange, Text};
+use tieline_wire::sqeq::{self, Changes};
+use tieline_wire::text::Str;
 
 /// One change with what the wire calls its diff: for an addition or a deletion the whole file.
 pub(crate) fn file_change(
@@ -21,38 +22,29 @@ pub(crate) fn file_change(
     change
 }
 
-/// `{"path": {"add": {…}}}` of the older versions or `{"path": {"type": "add", …}}` of the newer.
-pub(crate) fn from_map(changes: &RawValue) -> Vec<FileChange> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Change {
-        Tagged {
-            #[serde(rename = "type")]
-            kind: String,
-            #[serde(flatten)]
-            body: Body,
-        },
-        Keyed(std::collections::BTreeMap<String, Body>),
-    }
-
-    #[derive(Deserialize, Default)]
-    struct Body {
-        content: Option<String>,
-        unified_diff: Option<String>,
-        move_path: Option<String>,
-    }
-
-    let changes: std::collections::BTreeMap<String, Change> =
-        serde_json::from_str(changes.get()).unwrap_or_default();
-    let read = |(path, change): (String, Change)| {
-        let (kind, body) = match change {
-            Change::Tagged { kind, body } => (kind, body),
-            Change::Keyed(map) => map.into_iter().next()?,
+/// Changes by path, in either of the two forms they had.
+pub(crate) fn file_changes(changes: &Changes<'_>) -> Vec<FileChange> {
+    let one = |(path, change): &(Str<'_>, sqeq::FileChange<'_>)| {
+        let owned = |text: &Str<'_>| text.to_string();
+        let (kind, moved, text) = match change {
+            sqeq::FileChange::Add { content } => (ChangeKind::Add, None, Some(owned(content))),
+            sqeq::FileChange::Delete { content } => {
+                (ChangeKind::Delete, None, content.as_ref().map(owned))
+            }
+            sqeq::FileChange::Update { unified_diff, move_path } => {
+                (ChangeKind::Update, move_path.as_ref().map(owned), Some(owned(unified_diff)))
+            }
+            // Whatever happened to it, it is not as it was.
+            sqeq::FileChange::Other(_) => (ChangeKind::Update, None, None),
         };
-        let kind = change_kind(&kind)?;
-        Some(file_change(path, kind, body.move_path, body.content.or(body.unified_diff)))
+        file_change(path.to_string(), kind, moved, text)
     };
-    changes.into_iter().filter_map(read).collect()
+    changes.files.iter().map(one).collect()
+}
+
+/// The same from JSON; what is no change of files changes none.
+pub(crate) fn read_changes(changes: &RawValue) -> Vec<FileChange> {
+    serde_json::from_str(changes.get()).map(|it| file_changes(&it)).unwrap_or_default()
 }
 
 /// The word for what happened to a file.
@@ -67,15 +59,14 @@ pub(crate) fn change_kind(word: &str) -> Option<ChangeKind> {
 
 #[test]
 fn both_taggings_are_read() {
-    let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
-    let old = raw(
+    let read = |text: &'static str| file_changes(&serde_json::from_str(text).unwrap());
+    let old = read(
         r#"{"/a":{"add":{"content":"x"}},"/b":{"update":{"unified_diff":"@@","move_path":"/c"}}}"#,
     );
-    let new = raw(
+    let new = read(
         r#"{"/a":{"type":"add","content":"x"},"/b":{"type":"update","unified_diff":"@@","move_path":"/c"}}"#,
     );
-    assert_eq!(from_map(&old), from_map(&new));
-    let changes = from_map(&new);
-    assert_eq!(changes[0].new_text, Some("x".into()));
-    assert_eq!(changes[1].moved_to.as_deref(), Some("/c"));
+    assert_eq!(old, new);
+    assert_eq!(new[0].new_text, Some("x".into()));
+    assert_eq!(new[1].moved_to.as_deref(), Some("/c"));
 }

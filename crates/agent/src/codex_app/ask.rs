@@ -11,7 +11,7 @@ use tieline_wire::codex_app::{ApprovalRequest, Elicitation, NetworkContext, User
 use tieline_wire::jsonrpc::Id;
 
 use super::form;
-use crate::codex::{bare_command, bare_words, from_map};
+use crate::codex::{bare_command, bare_words, read_changes};
 use crate::ledger::Ledger;
 use crate::words::{allow, allow_session, choice, deny, first_line, stop};
 
@@ -166,7 +166,7 @@ fn files(asked: &ApprovalRequest<'_>, what: What, ledger: &Ledger) -> Parts {
     let item = asked.item_id.as_deref().map(str::to_owned);
     let changes = match item.as_deref().and_then(|id| ledger.item(id)).map(|item| &item.body) {
         Some(ItemBody::FileChange { changes }) => changes.clone(),
-        _ => asked.file_changes.map(from_map).unwrap_or_default(),
+        _ => asked.file_changes.map(read_changes).unwrap_or_default(),
     };
     let title = match changes.as_slice() {
         [] => "Change files".to_owned(),

@@ -18,7 +18,7 @@ use super::ask::{self, Asked};
 use crate::codex::{LOG_IN, Rules, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
-use crate::words::first_line;
+use crate::words::{first_line, plain};
 
 /// The server takes no more requests for now.
 const OVERLOADED: i64 = -32001;
@@ -416,11 +416,10 @@ impl AppDriver {
                 },
                 ImageSource::Blob(blob) => text(&format!("[image {}]", blob.sha256)),
             },
-            Content::Skill { name } => match self.skills.get(name) {
-                Some(path) => json!({"type": "skill", "name": name, "path": path}),
-                None => text(&format!("${name}")),
-            },
-            other => text(&crate::words::plain(other)),
+            Content::Skill { name } if self.skills.contains_key(name) => {
+                json!({"type": "skill", "name": name, "path": self.skills.get(name)})
+            }
+            other => text(&plain(other, '$').unwrap_or_default()),
         };
         prompt.content.iter().map(piece).collect()
     }

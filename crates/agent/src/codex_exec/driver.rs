@@ -12,7 +12,7 @@ use super::{item, usage};
 use crate::codex::{self, Version};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
-use crate::words::first_line;
+use crate::words::{first_line, plain};
 
 /// With what the process was started.
 #[derive(Debug, Clone)]
@@ -347,17 +347,6 @@ impl Driver for ExecDriver {
 
 /// A message as plain text; none when it has a picture, which stdin does not take.
 fn text(content: &[Content]) -> Option<String> {
-    let plain = |piece: &Content| match piece {
-        Content::Text { text } => Some(text.preview().to_owned()),
-        Content::Resource { uri, text } => {
-            Some(format!("<document uri={uri:?}>\n{}\n</document>", text.preview()))
-        }
-        Content::Link { uri, name: Some(name) } => Some(format!("[{name}]({uri})")),
-        Content::Link { uri, name: None } => Some(uri.clone()),
-        // How Codex is told to use a skill.
-        Content::Skill { name } => Some(format!("${name}")),
-        Content::Image { .. } => None,
-    };
-    let pieces: Option<Vec<String>> = content.iter().map(plain).collect();
+    let pieces: Option<Vec<String>> = content.iter().map(|piece| plain(piece, '$')).collect();
     pieces.map(|pieces| pieces.join("\n\n"))
 }

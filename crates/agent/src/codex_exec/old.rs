@@ -10,7 +10,7 @@ use tieline_event::{
 use tieline_wire::codex_exec::old::{Event, Invocation, Step};
 
 use super::driver::ExecDriver;
-use crate::codex::{bare_words, from_map};
+use crate::codex::{bare_words, read_changes};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::first_line;
 
@@ -159,7 +159,7 @@ fn printed(event: &Event<'_>) -> Text {
 }
 
 fn changes(event: &Event<'_>) -> ItemBody {
-    ItemBody::FileChange { changes: event.changes.map(from_map).unwrap_or_default() }
+    ItemBody::FileChange { changes: event.changes.map(read_changes).unwrap_or_default() }
 }
 
 fn search(event: &Event<'_>) -> ItemBody {

@@ -390,7 +390,7 @@ fn input(content: &[Content]) -> Vec<InputItem<'static>> {
             }
             None => image(url.clone()),
         },
-        other => InputItem::text(plain(other)),
+        other => InputItem::text(plain(other, '$').unwrap_or_default()),
     };
     content.iter().map(piece).collect()
 }

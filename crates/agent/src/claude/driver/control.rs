@@ -6,8 +6,9 @@ use tieline_wire::claude;
 use tieline_wire::claude::write;
 
 use super::super::ask;
-use super::{Call, ClaudeDriver, first_line, names, word};
+use super::{Call, ClaudeDriver, names, word};
 use crate::ledger::{Ledger, Meta};
+use crate::words::first_line;
 
 impl ClaudeDriver {
     pub(super) fn control_request(

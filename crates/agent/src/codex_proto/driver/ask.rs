@@ -9,7 +9,7 @@ use tieline_wire::sqeq::{self, Decision, Op, Sniffed};
 use tieline_wire::text::Str;
 
 use super::{ProtoDriver, work};
-use crate::codex::Version;
+use crate::codex::{Version, file_changes};
 use crate::ledger::{Ledger, Meta};
 use crate::words::{allow, allow_session, deny, first_line, stop};
 
@@ -113,7 +113,7 @@ impl ProtoDriver {
         it: &sqeq::ApplyPatchApprovalRequest<'_>,
         ledger: &mut Ledger,
     ) {
-        let changes = work::files(&it.changes);
+        let changes = file_changes(&it.changes);
         let paths: Vec<&str> = changes.iter().map(|change| change.path.as_str()).collect();
         let title = match paths.as_slice() {
             [path] => format!("Change {path}"),

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use tieline_event::{
-    ChangeKind, Content, FileChange, Item, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel,
-    Stream, Text, ToolClass,
+    Content, Item, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel, Stream, Text, ToolClass,
 };
 use tieline_wire::sqeq::{self, Changes};
 use tieline_wire::text::Str;
 
 use super::ProtoDriver;
-use crate::codex::{bare_words, content, file_change, search_query};
+use crate::codex::{bare_words, content, file_changes, search_query};
 use crate::ledger::{Ledger, Meta};
 use crate::words::first_line;
 
@@ -126,11 +125,11 @@ impl ProtoDriver {
     }
 
     pub(super) fn patch(&mut self, call: &str, changes: &Changes<'_>, ledger: &mut Ledger) {
-        self.call_begins(call, ItemBody::FileChange { changes: files(changes) }, ledger);
+        self.call_begins(call, ItemBody::FileChange { changes: file_changes(changes) }, ledger);
     }
 
     pub(super) fn patch_end(&mut self, it: &sqeq::PatchApplyEnd<'_>, ledger: &mut Ledger) {
-        let told = it.changes.as_ref().map(files).filter(|files| !files.is_empty());
+        let told = it.changes.as_ref().map(file_changes).filter(|files| !files.is_empty());
         let body = match told {
             Some(changes) => ItemBody::FileChange { changes },
             None => self
@@ -216,25 +215,6 @@ pub(super) fn command(words: &[Str<'_>], cwd: Option<&str>) -> ItemBody {
         exit_code: None,
         background: false,
     }
-}
-
-pub(super) fn files(changes: &Changes<'_>) -> Vec<FileChange> {
-    let one = |(path, change): &(Str<'_>, sqeq::FileChange<'_>)| {
-        let owned = |text: &Str<'_>| text.to_string();
-        let (kind, moved, text) = match change {
-            sqeq::FileChange::Add { content } => (ChangeKind::Add, None, Some(owned(content))),
-            sqeq::FileChange::Delete { content } => {
-                (ChangeKind::Delete, None, content.as_ref().map(owned))
-            }
-            sqeq::FileChange::Update { unified_diff, move_path } => {
-                (ChangeKind::Update, move_path.as_ref().map(owned), Some(owned(unified_diff)))
-            }
-            // Whatever happened to it, it is not as it was.
-            sqeq::FileChange::Other(_) => (ChangeKind::Update, None, None),
-        };
-        file_change(path.to_string(), kind, moved, text)
-    };
-    changes.files.iter().map(one).collect()
 }
 
 fn mcp(invocation: &sqeq::McpInvocation<'_>, output: Vec<Content>) -> ItemBody {

@@ -21,7 +21,7 @@ async fn failure(wire: Wire, scenario: &str) -> Failure {
 
 pub(super) async fn http_400(wire: Wire) {
     let error = failure(wire, "http400").await;
-    assert_eq!(error.code, FailureCode::BadRequest, "{error:?}");
+    assert_eq!((error.code, error.http_status), (FailureCode::BadRequest, Some(400)), "{error:?}");
     assert!(error.message.contains("fake upstream error 400"), "{error:?}");
 }
 
@@ -37,7 +37,11 @@ pub(super) async fn http_429(wire: Wire) {
 
 pub(super) async fn http_500(wire: Wire) {
     let error = failure(wire, "http500").await;
-    assert_eq!(error.code, FailureCode::ProviderUnavailable, "{error:?}");
+    assert_eq!(
+        (error.code, error.http_status),
+        (FailureCode::ProviderUnavailable, Some(500)),
+        "{error:?}"
+    );
 }
 
 pub(super) async fn stream_dropped_once(wire: Wire) {

@@ -6,6 +6,7 @@ use tieline_event::{FailureCode, ItemStatus, Kind, Mode, Prompt, TurnId, TurnSta
 use tieline_hub::{Conversation, Entry, Error, Subscription};
 use tieline_testkit::probe;
 
+use super::can;
 use super::scene::{HELLO, Ran, Scene, say, until_command};
 use super::wire::Wire;
 use crate::bench::{until, until_end};
@@ -31,7 +32,7 @@ async fn begin_text(scene: &Scene, conversation: &Conversation, live: &mut Subsc
     gate.release(3);
     gate.reached(3).await;
     // The third chunk is on its way; it is shown before anything else happens.
-    let mut shown = !scene.wire.streams();
+    let mut shown = !can(scene.wire, "streaming");
     while !shown {
         let entries = live.next().await.unwrap();
         shown = entries.iter().any(|entry| matches!(entry, Entry::Delta(_)));
@@ -44,7 +45,7 @@ pub(super) async fn interrupt_text(wire: Wire) {
     let (conversation, mut live) = scene.open(Mode::Default).await;
     let turn = begin_text(&scene, &conversation, &mut live).await;
     let ran = interrupt(&conversation, &mut live, &turn).await;
-    if wire.streams() {
+    if can(wire, "streaming") {
         let message = ran.items("agent_message").pop().unwrap();
         assert_eq!(message.status, ItemStatus::Cancelled);
     }
@@ -126,7 +127,7 @@ pub(super) async fn killed(wire: Wire) {
     assert!(since.elapsed() < Duration::from_secs(1), "known after {:?}", since.elapsed());
     let ran = Ran { events, streamed, end }.ended(TurnStatus::Failed);
     assert_eq!(ran.end.error.as_ref().unwrap().code, FailureCode::AgentKilled, "{}", ran.story());
-    if !wire.resumes() {
+    if !can(wire, "resume") {
         conversation.reset().await.unwrap();
     }
     let ran = say(&conversation, &mut live, "After. SCENARIO:hello").await.completed();

@@ -148,9 +148,7 @@ pub(super) async fn mode_and_model(wire: Wire) {
 pub(super) async fn unknown_session(wire: Wire) {
     let scene = Scene::new(wire).await;
     scene.run(Mode::Default, MANGO).await.completed();
-    for directory in wire.sessions() {
-        std::fs::remove_dir_all(scene.home.home().join(directory)).unwrap();
-    }
+    std::fs::remove_dir_all(scene.home.home().join(wire.sessions())).unwrap();
     let ran = scene.run(Mode::Default, "Again. SCENARIO:hello").await.ended(TurnStatus::Failed);
     let error = ran.end.error.clone().unwrap();
     assert_eq!(error.code, FailureCode::SessionUnknown, "{}", ran.story());

@@ -67,16 +67,6 @@ impl Wire {
         self != Self::CodexExec
     }
 
-    /// Text is shown while it is written.
-    pub(crate) fn streams(self) -> bool {
-        self != Self::CodexExec
-    }
-
-    /// A session outlives its process.
-    pub(crate) fn resumes(self) -> bool {
-        self != Self::CodexProto
-    }
-
     /// The most careful mode in which it acts without asking.
     pub(crate) fn unasked(self) -> Mode {
         match self {
@@ -95,10 +85,10 @@ impl Wire {
     }
 
     /// Where the agent keeps its sessions, below its home.
-    pub(crate) fn sessions(self) -> &'static [&'static str] {
+    pub(crate) fn sessions(self) -> &'static str {
         match self {
-            Self::Claude => &[".claude/projects"],
-            _ => &[".codex/sessions"],
+            Self::Claude => ".claude/projects",
+            _ => ".codex/sessions",
         }
     }
 }

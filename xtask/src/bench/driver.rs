@@ -1,0 +1,98 @@
+//! The drivers under measurement, and what differs between them.
+
+use tieline_wire::{claude, codex_exec, jsonrpc, sqeq};
+
+/// A driver, by the name users give its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Driver {
+    Claude,
+    Codex,
+    CodexExec,
+    CodexProto,
+}
+
+pub(super) const DRIVERS: [Driver; 4] =
+    [Driver::Claude, Driver::Codex, Driver::CodexExec, Driver::CodexProto];
+
+impl Driver {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::CodexExec => "codex-exec",
+            Self::CodexProto => "codex-proto",
+        }
+    }
+
+    /// The variable that names its program.
+    pub(super) fn variable(self) -> &'static str {
+        match self {
+            Self::Claude => "TIELINE_CLAUDE",
+            _ => "TIELINE_CODEX",
+        }
+    }
+
+    /// The version the fake agent pretends to be.
+    pub(super) fn fake_version(self) -> Option<&'static str> {
+        match self {
+            Self::Claude => None,
+            Self::Codex | Self::CodexExec => Some("0.166.0"),
+            Self::CodexProto => Some("0.42.0"),
+        }
+    }
+
+    /// How the fake agent is made to speak this wire without us.
+    pub(super) fn fake_args(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => {
+                &["--print", "--output-format", "stream-json", "--include-partial-messages", "go"]
+            }
+            Self::Codex => &["app-server"],
+            Self::CodexExec => &["exec", "--json", "-"],
+            Self::CodexProto => &["proto"],
+        }
+    }
+
+    /// What goes into the fake agent for one turn.
+    pub(super) fn fake_input(self) -> &'static str {
+        match self {
+            Self::Claude => "",
+            Self::Codex => concat!(
+                r#"{"id":1,"method":"thread/resume","params":{"threadId":"bench"}}"#,
+                "\n",
+                r#"{"id":2,"method":"turn/start","params":{"threadId":"bench","input":[]}}"#,
+                "\n",
+            ),
+            Self::CodexExec => "go",
+            Self::CodexProto => "{\"id\":\"sub-1\",\"op\":{\"type\":\"user_turn\",\"items\":[]}}\n",
+        }
+    }
+
+    /// What the lines of a flood are.
+    pub(super) fn flood_line(self) -> &'static str {
+        match self {
+            Self::Claude => "stream_event",
+            Self::Codex => "item/agentMessage/delta",
+            Self::CodexExec => "item.completed",
+            Self::CodexProto => "agent_message_delta",
+        }
+    }
+
+    /// Whether text comes in pieces.
+    pub(super) fn streams(self) -> bool {
+        self != Self::CodexExec
+    }
+
+    /// Parses a line once, as little as its wire allows, and says whether it was one.
+    pub(super) fn parses(self, line: &[u8]) -> bool {
+        use std::hint::black_box;
+        match self {
+            Self::Claude => black_box(claude::parse(line)).is_ok(),
+            Self::Codex => {
+                !matches!(black_box(jsonrpc::classify(line)), jsonrpc::Message::Garbage { .. })
+            }
+            Self::CodexExec => black_box(codex_exec::parse(line)).is_ok(),
+            Self::CodexProto => black_box(sqeq::Event::parse(line)).is_ok(),
+        }
+    }
+}
