@@ -225,7 +225,9 @@ impl AppDriver {
             ledger.wake_after(pause);
             return;
         }
-        let message = error.message.as_str();
+        let too_old = error.message.contains(&format!("unknown variant `{}`", call.method));
+        let too_old = too_old.then(|| format!("Codex {} has no {}", self.version, call.method));
+        let message = too_old.as_deref().unwrap_or(&error.message);
         match call.what {
             What::Initialize => {
                 let message = format!("the app server refuses to begin: {message}");
@@ -292,6 +294,10 @@ impl AppDriver {
         self.is_opening = false;
         self.thread = Some(opened.thread.id.to_string());
         self.model_in_use = opened.model.as_deref().map(str::to_owned);
+        if self.resume.as_ref().is_some_and(|(_, fork)| !fork) {
+            // Not every version tells what the thread had used before.
+            self.used = self.used.take().or_else(|| ledger.take_session_usage());
+        }
         ledger.configured(Configured {
             agent_version: Some(self.version.to_string()),
             model: self.model_in_use.clone(),
@@ -432,6 +438,8 @@ impl AppDriver {
         }
         if !self.turns.iter().any(|(_, known)| *known == turn) {
             self.turns.push((name.to_owned(), turn));
+            self.used_before.clone_from(&self.used);
+            self.compacted = false;
         }
         // Only a thread that has had a turn can be found again.
         if let Some(thread) = &self.thread {
@@ -704,6 +712,10 @@ fn protocol(method: &str, error: &serde_json::Error) -> Failure {
 fn refusal(message: &str) -> Failure {
     let failure = failure(message, None);
     match failure.code {
+        FailureCode::Agent if message.starts_with("Codex ") => {
+            Failure { code: FailureCode::BadRequest, ..failure }
+                .hint("update it: npm install -g @openai/codex@latest")
+        }
         FailureCode::Agent => Failure { code: FailureCode::BadRequest, ..failure },
         _ => failure,
     }

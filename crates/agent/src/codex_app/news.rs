@@ -179,8 +179,6 @@ impl AppDriver {
         if !self.is_mine(&news.thread_id) {
             return;
         }
-        self.used_before.clone_from(&self.used);
-        self.compacted = false;
         if self.turns.iter().any(|(name, _)| *name == *news.turn.id) {
             return;
         }
@@ -222,6 +220,9 @@ impl AppDriver {
         }
         for turn in ended {
             ledger.end_turn(&turn, end.clone());
+        }
+        if let Some(used) = &self.used {
+            ledger.set_session_usage(used.clone());
         }
         self.tidy(ledger);
     }

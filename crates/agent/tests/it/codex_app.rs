@@ -564,6 +564,45 @@ fn a_thread_that_is_gone_is_an_error_and_the_next_turn_asks_again() {
 }
 
 #[test]
+fn a_thread_that_goes_on_counts_only_what_is_new() {
+    let resume = Some(Resume { session: "thread", fork: false });
+    let mut replay = Replay::new(&Launch { resume, ..launch(Mode::Default) });
+    let before =
+        tieline_event::Usage { input_tokens: 600, output_tokens: 50, ..Default::default() };
+    replay.session.ledger_mut().set_session_usage(before);
+    let id = replay.take("initialize")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {}}));
+    replay.session.start_turn(&Prompt::text("go"));
+    let id = replay.take("thread/resume")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"thread": {"id": "thread"}}}));
+    replay.name_turn("turn");
+    // Some versions tell the old count once more within the turn, as if it were its own.
+    for total in [600, 1200] {
+        replay.tell(&json!({"method": "thread/tokenUsage/updated", "params": {
+            "threadId": "thread", "turnId": "turn", "tokenUsage": {
+                "total": {"inputTokens": total, "outputTokens": 50 + total / 12},
+                "last": {"inputTokens": 600, "outputTokens": 50},
+            },
+        }}));
+    }
+    replay.end_turn("turn", "completed");
+    assert!(shown(&replay).contains("in 600 cached 0"), "{}", shown(&replay));
+}
+
+#[test]
+fn what_a_version_does_not_know_is_said_in_a_sentence() {
+    let resume = Some(Resume { session: "old", fork: true });
+    let mut replay = Replay::new(&Launch { resume, ..launch(Mode::Default) });
+    replay.session.start_turn(&Prompt::text("go"));
+    let id = replay.take("initialize")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.72.0 (y)"}}));
+    let id = replay.take("thread/fork")["id"].clone();
+    let message = "Invalid request: unknown variant `thread/fork`, expected one of `a`, `b`";
+    replay.tell(&json!({"id": id, "error": {"code": -32600, "message": message}}));
+    assert!(shown(&replay).contains("Codex 0.72.0 has no thread/fork"), "{}", shown(&replay));
+}
+
+#[test]
 fn a_mode_is_said_with_every_turn() {
     let params = |launch: &Launch<'_>| {
         let mut replay = ready(launch);
