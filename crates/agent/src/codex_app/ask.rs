@@ -54,7 +54,7 @@ pub(super) fn understand(
     let (item, what, mut request) = match method {
         "item/commandExecution/requestApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            command(&asked)
+            command(&asked, ledger)
         }
         "item/fileChange/requestApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
@@ -62,7 +62,7 @@ pub(super) fn understand(
         }
         "execCommandApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            let (item, _, request) = command(&asked);
+            let (item, _, request) = command(&asked, ledger);
             (item, What::Legacy, request)
         }
         "applyPatchApproval" => {
@@ -108,11 +108,17 @@ fn approval(tool: &str) -> Approval {
     }
 }
 
-fn command(asked: &ApprovalRequest<'_>) -> Parts {
-    let line = asked.command.map(|raw| match serde_json::from_str::<Vec<String>>(raw.get()) {
+/// Older servers do not repeat the command: it stands in the item before.
+fn command(asked: &ApprovalRequest<'_>, ledger: &Ledger) -> Parts {
+    let known = || match &ledger.item(asked.item_id.as_deref()?)?.body {
+        ItemBody::Command { command, .. } => Some(command.clone()),
+        _ => None,
+    };
+    let told = asked.command.map(|raw| match serde_json::from_str::<Vec<String>>(raw.get()) {
         Ok(words) => bare_words(&words),
         Err(_) => bare_command(&serde_json::from_str::<String>(raw.get()).unwrap_or_default()),
     });
+    let line = told.or_else(known);
     let network = asked.proposed_network_policy_amendments.as_deref().unwrap_or_default();
     let network = network.iter().find(|raw| is_allowance(raw)).map(|raw| (**raw).to_owned());
     let title = match (&asked.network_approval_context, &line) {
