@@ -156,7 +156,7 @@ table! {
         steer "A message in the middle of a turn is taken into it" interrupts:
             yes yes ("`exec` takes one prompt", interrupts::no_steering) yes;
         killed "An agent that is killed is known at once, and the next turn works" interrupts:
-            yes yes yes yes;
+            yes yes yes ("known at once; the session is lost with its process", interrupts::killed);
     }
     "Failures" {
         http_400 "The provider rejects the request" failures: yes yes yes yes;

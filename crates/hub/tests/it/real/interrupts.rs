@@ -111,6 +111,7 @@ pub(super) async fn no_steering(wire: Wire) {
     scene.close().await;
 }
 
+/// Where sessions end with their process the next turn begins a new one, after a reset.
 pub(super) async fn killed(wire: Wire) {
     let scene = Scene::new(wire).await;
     let (conversation, mut live) = scene.open(Mode::Default).await;
