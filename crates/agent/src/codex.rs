@@ -25,9 +25,8 @@ pub use version::{Version, Versions};
 /// Variables that are Codex's own, by prefix: they reach it even when they look like secrets.
 pub const OWN_VARIABLES: &[&str] = &["OPENAI_", "CODEX_", "AZURE_OPENAI_", "AWS_", "RUST_LOG"];
 
-/// The first version whose app server is known to speak of threads and turns in today's words.
-/// 0.65 has other words for its policies.
-pub const FIRST_APP_SERVER: Version = Version(0, 72, 0);
+/// The first version whose app server tells commands and changed files of a thread.
+pub const FIRST_APP_SERVER: Version = Version(0, 63, 0);
 
 /// The last version that has the `proto` command.
 pub const LAST_PROTO: Version = Version(0, 42, u32::MAX);

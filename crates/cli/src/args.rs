@@ -112,7 +112,7 @@ pub(crate) enum Command {
 Agents (--agent):
   auto         claude if it is installed, else codex if it is, else demo
   claude       Claude Code. One process serves the conversation; it asks for approvals.
-  codex        Codex by its app server, from 0.72 on: the right one for Codex. It streams, asks for
+  codex        Codex by its app server, from 0.63 on: the right one for Codex. It streams, asks for
                approvals, takes messages during a turn, and can fork.
   codex-exec   Codex by `codex exec --json`: one process for each turn, any version. It cannot ask,
                so what its policy does not allow is refused. For scripts, and where there is no

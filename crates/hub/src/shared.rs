@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tieline_agent::{Destination, Exchange, Routed, Share};
 use tieline_proc::{Captured, Child, Closed, Env, Exit, Spec, StderrChunk};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use crate::limits::Limits;
@@ -25,8 +25,17 @@ const WAITING: usize = 256;
 const CHUNK: usize = 64 * 1024;
 
 /// The shared processes of a hub.
-#[derive(Default)]
-pub(crate) struct Servers(Mutex<Vec<Server>>);
+pub(crate) struct Servers {
+    running: Mutex<Vec<Server>>,
+    /// One is started at a time: who waits may find a seat at it.
+    starting: Semaphore,
+}
+
+impl Default for Servers {
+    fn default() -> Self {
+        Self { running: Mutex::default(), starting: Semaphore::new(1) }
+    }
+}
 
 struct Server {
     kind: Kind,
@@ -89,6 +98,11 @@ impl Servers {
         if let Some(seat) = self.free_seat(&kind) {
             return Ok(seat);
         }
+        // It is never closed.
+        let _permit = self.starting.acquire().await.ok();
+        if let Some(seat) = self.free_seat(&kind) {
+            return Ok(seat);
+        }
         let child = tieline_proc::spawn(spec).await?;
         let pid = child.pid;
         let (inbox, from_seats) = mpsc::channel(WAITING);
@@ -117,12 +131,12 @@ impl Servers {
             ended,
         };
         let seat = server.take();
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(server);
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         Ok(seat)
     }
 
     fn free_seat(&self, kind: &Kind) -> Option<Seat> {
-        let mut servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut servers = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         servers.retain(|server| !server.inbox.is_closed());
         let is_free = |server: &&mut Server| server.kind == *kind && server.has_room();
         servers.iter_mut().find(is_free).map(Server::take)

@@ -14,8 +14,8 @@ use crate::text::Str;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delta<'a> {
-    /// Whose.
-    #[serde(borrow)]
+    /// Whose; the oldest versions do not say.
+    #[serde(borrow, default)]
     pub thread_id: Str<'a>,
     /// Which item.
     #[serde(borrow)]
@@ -35,8 +35,8 @@ pub struct Delta<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemNews<'a> {
-    /// Whose.
-    #[serde(borrow)]
+    /// Whose; the oldest versions do not say.
+    #[serde(borrow, default)]
     pub thread_id: Str<'a>,
     /// In which turn.
     #[serde(borrow, default)]
@@ -206,6 +206,9 @@ pub struct Opened<'a> {
     /// Where it works.
     #[serde(borrow, default)]
     pub cwd: Option<Str<'a>>,
+    /// What its commands can reach.
+    #[serde(borrow, default)]
+    pub sandbox: Option<&'a RawValue>,
 }
 
 /// The answer to `initialize`.
@@ -281,8 +284,8 @@ pub struct ErrorNews<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageNews<'a> {
-    /// Whose.
-    #[serde(borrow)]
+    /// Whose; the oldest versions do not say.
+    #[serde(borrow, default)]
     pub thread_id: Str<'a>,
     /// How many.
     pub token_usage: TokenUsage,
@@ -307,8 +310,8 @@ pub struct TokenUsage {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanNews<'a> {
-    /// Whose.
-    #[serde(borrow)]
+    /// Whose; the oldest versions do not say.
+    #[serde(borrow, default)]
     pub thread_id: Str<'a>,
     /// Why it changed.
     #[serde(default)]

@@ -45,6 +45,7 @@ pub(crate) fn failure(message: &str, info: Option<&RawValue>) -> Failure {
         FailureCode::RateLimited => failure.hint("wait, or use another account or model"),
         FailureCode::ProviderUnavailable => failure.hint("try again in a while"),
         FailureCode::StreamLost => failure.hint("check the network, then say it again"),
+        FailureCode::MaxTokens => failure.hint("say \"go on\", or ask for a shorter answer"),
         FailureCode::BadRequest if is_about_model(message) => {
             failure.hint("choose another --model; `codex` lists those of your account")
         }

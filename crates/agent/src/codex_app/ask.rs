@@ -37,6 +37,8 @@ enum What {
     Permissions(Box<RawValue>),
     Input,
     Form(Option<Box<RawValue>>),
+    /// A tool of an MCP server waits for leave.
+    Tool,
 }
 
 /// A request as everybody sees it, or the reason why it is refused at once.
@@ -234,6 +236,7 @@ fn elicitation(asked: &Elicitation<'_>) -> Parts {
     struct Meta {
         codex_approval_kind: Option<String>,
         tool_params: Option<Box<RawValue>>,
+        persist: Vec<String>,
     }
     let meta: Meta =
         asked.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -254,11 +257,18 @@ fn elicitation(asked: &Elicitation<'_>) -> Parts {
         }
         false => request(title, reason, RequestBody::Question { questions }),
     };
+    let is_tool = meta.codex_approval_kind.is_some();
+    let lasts = |how: &str| is_tool && meta.persist.iter().any(|known| known == how);
     request.options = match is_approval {
-        true => vec![allow(), deny(), stop()],
-        false => vec![deny(), stop()],
+        true => vec![allow()],
+        false => Vec::new(),
     };
-    (None, What::Form(schema), request)
+    request.options.extend(lasts("session").then(allow_session));
+    request
+        .options
+        .extend(lasts("always").then(|| choice("always", "Yes, always", ChoiceKind::AllowAlways)));
+    request.options.extend([deny(), stop()]);
+    (None, if is_tool { What::Tool } else { What::Form(schema) }, request)
 }
 
 /// The result that goes back.
@@ -290,6 +300,14 @@ pub(super) fn answer(asked: &Asked, answer: &Answer) -> Result<Value, String> {
             json!({"answers": answers})
         }
         (What::Input, _) => json!({"answers": {}}),
+        (What::Tool, Answer::Allow { scope, .. }) => {
+            let meta = match scope {
+                Scope::Once => Value::Null,
+                Scope::Session => json!({"persist": "session"}),
+                Scope::Always => json!({"persist": "always"}),
+            };
+            json!({"action": "accept", "content": {}, "_meta": meta})
+        }
         (What::Form(schema), Answer::Answers { answers }) => {
             let content = schema.as_deref().map(|schema| form::fill(schema, answers));
             json!({"action": "accept", "content": content, "_meta": null})
@@ -297,8 +315,9 @@ pub(super) fn answer(asked: &Asked, answer: &Answer) -> Result<Value, String> {
         (What::Form(_), Answer::Allow { .. }) => {
             json!({"action": "accept", "content": {}, "_meta": null})
         }
-        (What::Form(_), Answer::Deny { stop, .. }) => {
-            let action = if *stop { "cancel" } else { "decline" };
+        (What::Form(_) | What::Tool, _) => {
+            let stops = matches!(answer, Answer::Deny { stop: true, .. });
+            let action = if stops { "cancel" } else { "decline" };
             json!({"action": action, "content": null, "_meta": null})
         }
     })
@@ -328,7 +347,7 @@ fn command_decision(rule: Option<&RawValue>, network: Option<&RawValue>, answer:
 /// Whether a no to it ends the turn without the server's own `cancel`.
 pub(super) fn needs_interrupt(asked: &Asked, answer: &Answer) -> bool {
     matches!(answer, Answer::Deny { stop: true, .. })
-        && matches!(asked.what, What::Input | What::Permissions(_) | What::Form(_))
+        && matches!(asked.what, What::Input | What::Permissions(_) | What::Form(_) | What::Tool)
 }
 
 /// A tool of ours is called, and we have none.

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Abilities, AgentCommand, Answer, Configured, Content, EndSignal, Failure, FailureCode,
+    Abilities, AgentCommand, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode,
     ImageSource, ItemId, ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt,
-    RequestId, TurnId, TurnStatus, Usage,
+    Reach, RequestId, TurnId, TurnStatus, Usage,
 };
 use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, TurnNews};
 use tieline_wire::jsonrpc::write::{self, Form};
@@ -38,6 +38,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// `on-failure` is gone from this version on; what replaced it is `on-request`.
 const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
 
+/// Policies are written `on-request` from this version on at the latest, and `onRequest` in 0.66.
+const KEBAB: Version = Version(0, 72, 0);
+
 /// Speaks with one thread of an app server.
 #[derive(Debug)]
 pub struct AppDriver {
@@ -56,6 +59,8 @@ pub struct AppDriver {
     pub(super) asked: HashMap<RequestId, Asked>,
     pub(super) thread: Option<String>,
     is_opening: bool,
+    /// With which rules the thread was opened, and what the server made of them.
+    opened_with: Option<(Rules, Option<Value>)>,
     /// What was said before the thread was there.
     waiting: VecDeque<(TurnId, Prompt)>,
     /// Turns of ours by the server's name for them.
@@ -123,6 +128,7 @@ impl AppDriver {
             asked: HashMap::new(),
             thread: None,
             is_opening: false,
+            opened_with: None,
             waiting: VecDeque::new(),
             turns: Vec::new(),
             nameless: VecDeque::new(),
@@ -273,7 +279,7 @@ impl AppDriver {
         let mut params = json!({
             "cwd": self.workspace,
             "approvalPolicy": self.approval_policy(),
-            "sandbox": policy.reach.name(),
+            "sandbox": self.spelled(policy.reach.name()),
         });
         if let Some(model) = &self.model {
             params["model"] = json!(model);
@@ -294,6 +300,8 @@ impl AppDriver {
         self.is_opening = false;
         self.thread = Some(opened.thread.id.to_string());
         self.model_in_use = opened.model.as_deref().map(str::to_owned);
+        let sandbox = opened.sandbox.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        self.opened_with = Some((self.rules(), sandbox));
         if self.resume.as_ref().is_some_and(|(_, fork)| !fork) {
             // Not every version tells what the thread had used before.
             self.used = self.used.take().or_else(|| ledger.take_session_usage());
@@ -356,24 +364,13 @@ impl AppDriver {
     /// Everything a turn depends on is said with each turn, so that a thread from another process
     /// has the mode, the model and the directory this conversation has.
     fn turn_params(&mut self, thread: &str, prompt: &Prompt) -> Value {
-        let Rules { policy, network, plan } = self.rules();
-        let sandbox = match policy.reach {
-            tieline_event::Reach::ReadOnly => json!({"type": "readOnly"}),
-            tieline_event::Reach::WorkspaceWrite => json!({
-                "type": "workspaceWrite",
-                "writableRoots": [],
-                "networkAccess": network,
-                "excludeTmpdirEnvVar": false,
-                "excludeSlashTmp": false,
-            }),
-            tieline_event::Reach::DangerFullAccess => json!({"type": "dangerFullAccess"}),
-        };
+        let plan = self.rules().plan;
         let mut params = json!({
             "threadId": thread,
             "input": self.input(prompt),
             "cwd": self.workspace,
             "approvalPolicy": self.approval_policy(),
-            "sandboxPolicy": sandbox,
+            "sandboxPolicy": self.sandbox_policy(),
         });
         if let Some(model) = &self.model {
             params["model"] = json!(model);
@@ -396,16 +393,56 @@ impl AppDriver {
         params
     }
 
+    /// What commands can reach. What the server made of the same rules when it opened the thread has
+    /// the directories of the user's own configuration in it.
+    fn sandbox_policy(&self) -> Value {
+        let rules = self.rules();
+        let made = match &self.opened_with {
+            Some((opened, Some(made))) if opened.policy.reach == rules.policy.reach => made.clone(),
+            _ => match rules.policy.reach {
+                Reach::ReadOnly => json!({"type": "readOnly"}),
+                Reach::WorkspaceWrite => json!({
+                    "type": "workspaceWrite",
+                    "writableRoots": [],
+                    "networkAccess": false,
+                    "excludeTmpdirEnvVar": false,
+                    "excludeSlashTmp": false,
+                }),
+                Reach::DangerFullAccess => json!({"type": "dangerFullAccess"}),
+            },
+        };
+        match rules.policy.reach {
+            Reach::WorkspaceWrite => with(made, "networkAccess", json!(rules.network)),
+            _ => made,
+        }
+    }
+
     fn rules(&self) -> Rules {
         Rules::of(self.mode, self.policy)
     }
 
-    fn approval_policy(&self) -> &'static str {
-        use tieline_event::AskWhen;
+    fn approval_policy(&self) -> String {
         match self.rules().policy.ask {
-            AskWhen::OnFailure if self.version >= WITHOUT_ON_FAILURE => AskWhen::OnRequest.name(),
-            ask => ask.name(),
+            AskWhen::OnFailure if self.version >= WITHOUT_ON_FAILURE => {
+                self.spelled(AskWhen::OnRequest.name())
+            }
+            AskWhen::Untrusted if self.version < KEBAB => "unlessTrusted".to_owned(),
+            ask => self.spelled(ask.name()),
         }
+    }
+
+    /// A policy's name as this version writes it.
+    fn spelled(&self, name: &str) -> String {
+        if self.version >= KEBAB {
+            return name.to_owned();
+        }
+        let mut words = name.split('-');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |joined, word| {
+            let mut letters = word.chars();
+            let initial = letters.next().map(|letter| letter.to_ascii_uppercase());
+            joined.chars().chain(initial).chain(letters).collect()
+        })
     }
 
     fn input(&self, prompt: &Prompt) -> Vec<Value> {
@@ -694,6 +731,14 @@ fn slash_command(prompt: &Prompt) -> Option<(&str, &str)> {
     let line = text.preview().strip_prefix('/')?;
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     Some((name, rest.trim()))
+}
+
+/// An object with one field changed.
+fn with(mut object: Value, field: &str, value: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(field.to_owned(), value);
+    }
+    object
 }
 
 fn is_null(raw: Option<&RawValue>) -> bool {

@@ -98,7 +98,8 @@ impl AppDriver {
     }
 
     fn is_mine(&self, thread: &str) -> bool {
-        self.thread.as_deref() == Some(thread)
+        // Where no thread is named, there is only one.
+        thread.is_empty() || self.thread.as_deref() == Some(thread)
     }
 
     /// Parts of a summary stand apart.

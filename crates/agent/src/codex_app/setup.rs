@@ -7,8 +7,11 @@ use tieline_event::{Failure, FailureCode};
 
 use super::driver::AppDriver;
 use super::switchboard::AppSwitchboard;
-use crate::codex::{Codex, FIRST_APP_SERVER, notify_override};
+use crate::codex::{Codex, FIRST_APP_SERVER, Version, notify_override};
 use crate::driver::{Agent, Launch, Launching, Plan, Share};
+
+/// The first version whose lines all name their thread.
+const FIRST_SHARED: Version = Version(0, 72, 0);
 
 /// Codex by its app server.
 #[derive(Debug, Clone)]
@@ -47,7 +50,8 @@ impl CodexApp {
                  or choose --agent codex-exec"
             )));
         }
-        let is_shared = self.seats > 1;
+        // Before, lines do not say whose they are.
+        let is_shared = self.seats > 1 && version >= FIRST_SHARED;
         let driver = Box::new(AppDriver::new(&launch, version, first_id(is_shared)));
         let mut words: Vec<OsString> = args.iter().map(OsString::from).collect();
         words.push("app-server".into());

@@ -472,6 +472,55 @@ fn a_form_of_an_mcp_server_is_questions_and_its_answers_have_types() {
 }
 
 #[test]
+fn a_tool_of_an_mcp_server_may_be_allowed_for_longer() {
+    let mut replay = running();
+    let params = json!({
+        "serverName": "fake", "mode": "form", "message": "Allow echo?",
+        "requestedSchema": {"type": "object", "properties": {}},
+        "_meta": {"codex_approval_kind": "mcp_tool_call", "persist": ["session", "always"],
+            "tool_params": {"text": "hi"}},
+    });
+    let request = replay.ask("mcpServer/elicitation/request", params.clone());
+    assert!(shown(&replay).contains("[allow session always deny stop]"), "{}", shown(&replay));
+    let yes = replay.answer_with(&request, &allow(Scope::Session));
+    let expected = json!({"action": "accept", "content": {}, "_meta": {"persist": "session"}});
+    assert_eq!(yes["result"], expected);
+    let request = replay.ask("mcpServer/elicitation/request", params);
+    let answers = Answer::Answers { answers: BTreeMap::new() };
+    let refused = replay.session.answer(&request, &answers, Origin::Human, None);
+    assert!(refused.unwrap_err().0.contains("a yes or a no"));
+}
+
+#[test]
+fn directories_of_the_user_s_configuration_stay_writable() {
+    let mut replay = Replay::new(&launch(Mode::AcceptEdits));
+    let id = replay.take("initialize")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.166.0 (y)"}}));
+    let id = replay.take("thread/start")["id"].clone();
+    let sandbox = json!({
+        "type": "workspaceWrite", "writableRoots": ["/cache"], "networkAccess": true,
+        "excludeTmpdirEnvVar": true, "excludeSlashTmp": true,
+    });
+    replay.tell(&json!({"id": id, "result": {"thread": {"id": "thread"}, "sandbox": sandbox}}));
+    let turn = |replay: &mut Replay, n: u32| {
+        replay.session.start_turn(&Prompt::text("go"));
+        replay.settle();
+        let start = replay.take("turn/start");
+        let name = format!("turn{n}");
+        replay.tell(&json!({"id": start["id"], "result": {"turn": {"id": name}}}));
+        replay.end_turn(&name, "completed");
+        start["params"]["sandboxPolicy"].clone()
+    };
+    let first = turn(&mut replay, 1);
+    assert_eq!(first["writableRoots"], json!(["/cache"]));
+    assert_eq!(first["networkAccess"], json!(false), "the mode has no network");
+    assert!(replay.session.set_mode(Mode::Yolo, None));
+    assert_eq!(turn(&mut replay, 2), json!({"type": "dangerFullAccess"}));
+    assert!(replay.session.set_mode(Mode::BypassPermissions, None));
+    assert_eq!(turn(&mut replay, 3)["networkAccess"], json!(true));
+}
+
+#[test]
 fn permissions_are_given_as_asked_or_not_at_all() {
     let wanted = json!({"network": {"enabled": true}});
     let mut replay = running();
@@ -622,6 +671,22 @@ fn a_mode_is_said_with_every_turn() {
     let policy = Some(Policy { ask: AskWhen::OnFailure, reach: Reach::WorkspaceWrite });
     let launch = Launch { policy, ..launch(Mode::Default) };
     assert_eq!(params(&launch), r#""on-request" "workspaceWrite" false null"#);
+}
+
+#[test]
+fn an_older_server_is_told_in_its_own_spelling() {
+    let policy = Some(Policy { ask: AskWhen::OnFailure, reach: Reach::WorkspaceWrite });
+    let open = |policy| {
+        let mut replay = Replay::new(&Launch { policy, ..launch(Mode::Default) });
+        let id = replay.take("initialize")["id"].clone();
+        replay.tell(&json!({"id": id, "result": {"userAgent": "codex_cli_rs/0.63.0 (x)"}}));
+        let params = replay.take("thread/start")["params"].clone();
+        format!("{} {}", params["approvalPolicy"], params["sandbox"])
+    };
+    assert_eq!(open(policy), r#""onFailure" "workspaceWrite""#);
+    assert_eq!(open(None), r#""onRequest" "readOnly""#);
+    let untrusted = Policy { ask: AskWhen::Untrusted, reach: Reach::DangerFullAccess };
+    assert_eq!(open(Some(untrusted)), r#""unlessTrusted" "dangerFullAccess""#);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_program_is_found_where_the_user_or_an_installer_put_it() {
 fn doctor_says_which_wires_a_version_speaks() {
     for (number, states) in [
         ("0.166.0", ["good", "good", "missing"]),
-        ("0.72.0", ["good", "good", "missing"]),
+        ("0.63.0", ["good", "good", "missing"]),
         ("0.50.0", ["bad", "good", "missing"]),
         ("0.43.0", ["bad", "good", "missing"]),
         ("0.42.0", ["bad", "good", "good"]),
@@ -259,7 +259,7 @@ fn a_trouble_with_the_setup_is_told_with_what_to_do() {
     let failed = |file: &str| format!("cat '{}'; exit 1", recording(file));
     let stderr = |text: &str| format!("echo '{text}' >&2; exit 1");
     for (agent, number, then, code, told) in [
-        ("codex", "0.42.0", "exit 0".to_owned(), 3, ["0.72", "npm install -g @openai/codex"]),
+        ("codex", "0.42.0", "exit 0".to_owned(), 3, ["0.63", "npm install -g @openai/codex"]),
         ("codex-proto", "0.166.0", "exit 0".to_owned(), 3, ["0.42", "--agent codex"]),
         (
             "codex-exec",
