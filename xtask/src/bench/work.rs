@@ -27,6 +27,9 @@ use crate::command;
 
 const PROMPT: &str = "Go. SCENARIO:hello";
 
+/// The end of the input does not end `codex proto`.
+const SHUTDOWN: &[u8] = b"{\"id\":\"sub-2\",\"op\":{\"type\":\"shutdown\"}}\n";
+
 /// Set in the process that was started where nothing can be reached.
 const ISOLATED: &str = "TIELINE_BENCH_ISOLATED";
 
@@ -169,14 +172,14 @@ impl<'a> Stage<'a> {
         if let Some(stdin) = &mut stdin {
             stdin.write_all(input)?;
         }
-        // `proto` ends with its input, the others begin with the end of it.
+        // The others begin with the end of their input; `proto` wants to be told when to go.
         let kept = stdin.filter(|_| self.driver == Driver::CodexProto);
         let asked = self.tap.asked.recv_timeout(Duration::from_secs(30));
         let asked = asked.with_context(|| format!("{name} asks the model nothing"))?;
-        if kept.is_some() {
+        if let Some(mut stdin) = kept {
             read_until(&mut running.stdout, b"task_complete")?;
+            stdin.write_all(SHUTDOWN)?;
         }
-        drop(kept);
         io::copy(&mut running.stdout, &mut io::sink())?;
         running.finish()?;
         Ok(asked.duration_since(began).as_secs_f64() * 1e6)

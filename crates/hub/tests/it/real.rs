@@ -8,6 +8,7 @@
 mod approvals;
 mod claude;
 mod codex;
+mod example;
 mod failures;
 mod interrupts;
 mod scene;
