@@ -1,6 +1,6 @@
 //! The drivers under measurement, and what differs between them.
 
-use tieline_wire::{claude, codex_exec, jsonrpc, sqeq};
+use tieline_wire::{claude, codex_app, codex_exec, jsonrpc, sqeq};
 
 /// A driver, by the name users give its agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -83,14 +83,19 @@ impl Driver {
         self != Self::CodexExec
     }
 
-    /// Parses a line once, as little as its wire allows, and says whether it was one.
+    /// Parses a line once, as far as its driver must, and says whether it was one.
     pub(super) fn parses(self, line: &[u8]) -> bool {
         use std::hint::black_box;
         match self {
             Self::Claude => black_box(claude::parse(line)).is_ok(),
-            Self::Codex => {
-                !matches!(black_box(jsonrpc::classify(line)), jsonrpc::Message::Garbage { .. })
-            }
+            Self::Codex => match jsonrpc::classify(line) {
+                jsonrpc::Message::Notification { method, params: Some(params) }
+                    if method == "item/agentMessage/delta" =>
+                {
+                    black_box(serde_json::from_str::<codex_app::Delta<'_>>(params.get())).is_ok()
+                }
+                other => !matches!(black_box(other), jsonrpc::Message::Garbage { .. }),
+            },
             Self::CodexExec => black_box(codex_exec::parse(line)).is_ok(),
             Self::CodexProto => black_box(sqeq::Event::parse(line)).is_ok(),
         }

@@ -75,7 +75,7 @@ impl Quantity {
     fn show(self) -> String {
         match self {
             Self::LinesPerSecond(it) => format!("{:.0} k lines/s", it / 1e3),
-            Self::Micros(it) if it >= 1000.0 => format!("{:.2} ms", it / 1e3),
+            Self::Micros(it) if it.abs() >= 1000.0 => format!("{:.2} ms", it / 1e3),
             Self::Micros(it) => format!("{it:.2} µs"),
             Self::Bytes(it) if it >= 1024.0 * 1024.0 => format!("{:.1} MB", it / 1e6),
             Self::Bytes(it) => format!("{:.0} KiB", it / 1024.0),

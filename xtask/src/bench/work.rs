@@ -146,8 +146,8 @@ impl<'a> Stage<'a> {
         own.env_clear().envs(self.agent.vars()).current_dir(self.agent.workspace());
         let input = match self.driver {
             Driver::Claude => {
-                own.args(["--print", "--output-format", "stream-json", "--verbose"]);
-                PROMPT.to_owned()
+                own.args(["--print", PROMPT]);
+                String::new()
             }
             Driver::Codex | Driver::CodexExec => {
                 own.args(["exec", "--json", "--skip-git-repo-check", "-s", "read-only", "-"]);
@@ -162,9 +162,7 @@ impl<'a> Stage<'a> {
     }
 
     fn clock(&self, name: &str, mut command: Command, input: &[u8]) -> anyhow::Result<f64> {
-        if !input.is_empty() {
-            command.stdin(Stdio::piped());
-        }
+        command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
         self.tap.forget();
         let began = Instant::now();
         let mut running = self.scene.start(name, command)?;

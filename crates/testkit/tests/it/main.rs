@@ -5,6 +5,7 @@
 
 mod client;
 mod fake_agent;
+mod fake_codex;
 mod fake_mcp;
 mod installed;
 mod messages;
