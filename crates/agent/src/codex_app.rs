@@ -10,6 +10,7 @@ mod driver;
 mod form;
 mod item;
 mod news;
+mod say;
 mod setup;
 mod switchboard;
 

@@ -15,6 +15,7 @@ use crate::codex::Codex;
 use crate::driver::{Agent, Launch, Launching, Plan};
 
 pub use driver::{ExecDriver, Setup};
+pub(crate) use setup::plan_mode_off;
 
 /// Codex by its exec wire.
 #[derive(Debug, Clone)]
@@ -41,10 +42,5 @@ impl Agent for CodexExec {
                 ..Plan::new(program.clone(), env.clone(), driver)
             })
         })
-    }
-
-    /// Which version it is shows only when it is started; an older one is refused then.
-    fn can_fork(&self) -> bool {
-        true
     }
 }

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
-use tieline_event::{Answer, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId};
+use tieline_event::{
+    Answer, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId, TurnId,
+};
 
 use crate::ledger::Ledger;
 
@@ -18,11 +20,6 @@ pub trait Agent: Send + Sync {
     /// program for its version. The failure says what the user can do: not installed, too old,
     /// refused as root, …
     fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a>;
-
-    /// Whether a session can be branched off from.
-    fn can_fork(&self) -> bool {
-        false
-    }
 }
 
 /// A plan in the making.
@@ -177,6 +174,19 @@ pub trait Driver: Send {
     /// The time the driver asked for with [`Ledger::wake_after`] is over.
     fn wake(&mut self, ledger: &mut Ledger) {
         let _ = ledger;
+    }
+
+    /// Which turn a notification is about, by the agent's names for session and turn; none when it is
+    /// about nothing that runs here.
+    fn turn_of_notice(
+        &self,
+        session: Option<&str>,
+        turn: Option<&str>,
+        ledger: &Ledger,
+    ) -> Option<TurnId> {
+        let _ = turn;
+        let is_mine = session.is_some() && session == ledger.session();
+        ledger.oldest_turn().filter(|_| is_mine).cloned()
     }
 
     /// Whether this agent ends its turns without a word, so that silence may have to do.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use tieline_event::{
     Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
     ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request,
-    RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed, Usage,
+    RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed,
+    Usage,
 };
 
 #[cfg(test)]
@@ -141,6 +142,8 @@ struct OpenRequest {
     item: Option<ItemId>,
     turn: Option<TurnId>,
     native: Native,
+    /// Questions whose answers are not to be shown.
+    secrets: Vec<String>,
 }
 
 /// The books.
@@ -160,6 +163,7 @@ pub struct Ledger {
     writes: Vec<u8>,
     close_input: bool,
     wake: Option<Duration>,
+    stop: bool,
     /// A turn that fails for this reason, however the agent ends it.
     overruled: Option<(TurnId, Failure, EndSignal)>,
 }
@@ -225,6 +229,7 @@ impl Ledger {
         self.writes.clear();
         self.close_input = false;
         self.wake = None;
+        self.stop = false;
     }
 
     /// Takes what is to be stored and shown.
@@ -260,6 +265,16 @@ impl Ledger {
     /// The driver wants to be woken after some time. The last wish counts.
     pub fn wake_after(&mut self, time: Duration) {
         self.wake = Some(time);
+    }
+
+    /// The agent's process is to be ended at once.
+    pub fn stop_agent(&mut self) {
+        self.stop = true;
+    }
+
+    /// Whether the agent's process is to be ended at once.
+    pub fn take_stop(&mut self) -> bool {
+        std::mem::take(&mut self.stop)
     }
 
     /// Takes the driver's wish to be woken.
@@ -408,8 +423,15 @@ impl Ledger {
             item: request.item.clone().or_else(|| meta.parent.clone()),
             turn: turn.clone(),
             native: meta.native.clone(),
+            secrets: secrets(&request),
         });
         self.push(turn, meta.parent, meta.native, Kind::RequestOpened(request));
+    }
+
+    /// The questions of an open request whose answers are not to be shown.
+    pub fn secret_questions(&self, id: &RequestId) -> &[String] {
+        let open = self.requests.iter().find(|open| open.id == *id);
+        open.map_or(&[], |open| open.secrets.as_slice())
     }
 
     /// A request is answered. The caller tells by whom with `request.resolved`.
@@ -592,5 +614,15 @@ impl Ledger {
             frames,
             kind,
         })));
+    }
+}
+
+/// The questions of a request whose answers are not to be shown.
+fn secrets(request: &Request) -> Vec<String> {
+    match &request.body {
+        RequestBody::Question { questions } => {
+            questions.iter().filter(|it| it.secret).map(|it| it.id.clone()).collect()
+        }
+        _ => Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ mod exchange;
 mod ledger;
 pub mod scripted;
 mod session;
+mod sqeq;
 mod words;
 
 pub use driver::{

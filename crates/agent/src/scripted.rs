@@ -99,7 +99,10 @@ impl Demo {
             let model = model_name(model).map_err(refused)?;
             args.extend(["--model", model].map(OsString::from));
         }
-        if let Some(Resume { session, .. }) = launch.resume {
+        if let Some(Resume { session, fork }) = launch.resume {
+            if fork {
+                return Err(refused("the demo agent cannot branch off from a session".to_owned()));
+            }
             let session = checked_argument("session id", session)?;
             args.extend(["--resume", session].map(OsString::from));
         }

@@ -9,6 +9,9 @@ use tieline_wire::ndjson::{self, Framer, Line};
 use crate::driver::{Driver, ExitInfo, Refused};
 use crate::ledger::{Ledger, Output};
 
+/// What stands for an answer that is not to be shown.
+const MASK: &str = "[secret]";
+
 /// Which way a frame went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
@@ -29,6 +32,8 @@ pub struct Session {
     interrupted: bool,
     /// What each prompt begins with.
     preamble: Option<String>,
+    /// Answers that must not stay in what is kept of the next writes.
+    secrets: Vec<String>,
 }
 
 impl Session {
@@ -40,7 +45,15 @@ impl Session {
         next_frame: FrameNo,
     ) -> Self {
         let framer = Framer::new(line_limit);
-        Self { framer, driver, ledger, next_frame, interrupted: false, preamble: None }
+        Self {
+            framer,
+            driver,
+            ledger,
+            next_frame,
+            interrupted: false,
+            preamble: None,
+            secrets: vec![],
+        }
     }
 
     /// Each prompt begins with this on the wire; the record has it as the user wrote it.
@@ -84,8 +97,12 @@ impl Session {
     /// the input is to be closed afterwards.
     pub fn take_writes(&mut self, mut keep: impl FnMut(Direction, &[u8])) -> (Vec<u8>, bool) {
         let bytes = self.ledger.take_writes();
+        let secrets = std::mem::take(&mut self.secrets);
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            keep(Direction::In, line);
+            match masked(line, &secrets) {
+                None => keep(Direction::In, line),
+                Some(masked) => keep(Direction::In, &masked),
+            }
             self.next_frame = self.next_frame.next();
         }
         (bytes, self.ledger.take_close_input())
@@ -145,11 +162,12 @@ impl Session {
         by: Origin,
         policy: Option<String>,
     ) -> Result<(), Refused> {
+        let shown = self.without_secrets(request, answer);
         self.driver.answer(request, answer, by, &mut self.ledger)?;
         if matches!(answer, Answer::Deny { stop: true, .. }) {
             self.interrupted = true;
         }
-        let resolved = Resolved { request: request.clone(), answer: answer.clone(), by, policy };
+        let resolved = Resolved { request: request.clone(), answer: shown, by, policy };
         self.ledger.close_request(request, Kind::RequestResolved(resolved));
         Ok(())
     }
@@ -157,6 +175,18 @@ impl Session {
     /// The input is about to be closed, for good.
     pub fn leaving(&mut self) {
         self.driver.leaving(&mut self.ledger);
+    }
+
+    /// The answer as it may be kept: what answers a secret question is known to the agent alone.
+    fn without_secrets(&mut self, request: &RequestId, answer: &Answer) -> Answer {
+        let mut shown = answer.clone();
+        if let Answer::Answers { answers } = &mut shown {
+            for question in self.ledger.secret_questions(request) {
+                let given = answers.get_mut(question).into_iter().flatten();
+                self.secrets.extend(given.map(|it| std::mem::replace(it, MASK.to_owned())));
+            }
+        }
+        shown
     }
 
     /// Changes the mode and what goes before it; `false` when that needs a new process.
@@ -172,6 +202,11 @@ impl Session {
     /// The time the driver asked for is over.
     pub fn wake(&mut self) {
         self.driver.wake(&mut self.ledger);
+    }
+
+    /// Which turn a notification is about.
+    pub fn turn_of_notice(&self, session: Option<&str>, turn: Option<&str>) -> Option<TurnId> {
+        self.driver.turn_of_notice(session, turn, &self.ledger)
     }
 
     /// Whether silence may have to end a turn.
@@ -238,4 +273,15 @@ fn see(
         }
     }
     ledger.at_frame(None);
+}
+
+/// A line without the secrets in it, if there are any.
+fn masked(line: &[u8], secrets: &[String]) -> Option<Vec<u8>> {
+    let mut text = std::str::from_utf8(line).ok().filter(|_| !secrets.is_empty())?.to_owned();
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        // As JSON writes it, quotes included: a word that happens to be the same stays.
+        let written = serde_json::Value::from(secret.as_str()).to_string();
+        text = text.replace(&written, &format!("\"{MASK}\""));
+    }
+    Some(text.into_bytes())
 }

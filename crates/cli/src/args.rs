@@ -34,10 +34,12 @@ Configuration (TOML, see --config):
                    preamble = true to begin each prompt with a line `Workspace: DIR`
   [agents.claude]  besides: lifetime = \"conversation\" or \"turn\"
   [agents.codex]   besides: notify = true to have Codex call `tieline notify` at each turn's end,
-                   shared = N conversations for each server process (1)
+                   shared = N conversations for each server process (1), for programs that keep
+                   several open
   [agents.codex-exec], [agents.codex-proto]
-                   besides: notify, and silence = seconds after which a turn is over on a wire
-                   that does not tell its end (off); what they leave out is as for codex
+                   besides: notify, and for codex-exec silence = seconds after which a turn is
+                   over in versions that do not tell its end (off); what they leave out is as
+                   for codex
   The variables TIELINE_CLAUDE, TIELINE_CODEX, TIELINE_CODEX_EXEC and TIELINE_CODEX_PROTO go before
   the program in the table of that agent.
 
@@ -287,8 +289,8 @@ pub(crate) struct ForkArgs {
 /// tieline sets this up by itself.
 ///
 /// Without an option it goes to the socket in TIELINE_NOTIFY_SOCKET, which tieline sets for the
-/// agents it starts, else to every tieline of the same store that runs. Exits with 1 when nobody
-/// took it.
+/// agents it starts, else to every tieline of the same store that listens: those whose agent has
+/// `notify = true`. Exits with 1 when it reached nobody.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("place").multiple(false))]
 #[command(after_long_help = "\

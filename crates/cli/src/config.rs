@@ -79,7 +79,7 @@ const TABLES: [(&str, &[&str]); 4] = [
     ("claude", &["program", "args", "env", "pass", "preamble", "lifetime"]),
     ("codex", &["program", "args", "env", "pass", "preamble", "notify", "shared"]),
     ("codex-exec", &["program", "args", "env", "pass", "preamble", "notify", "silence"]),
-    ("codex-proto", &["program", "args", "env", "pass", "preamble", "notify", "silence"]),
+    ("codex-proto", &["program", "args", "env", "pass", "preamble", "notify"]),
 ];
 
 impl std::fmt::Debug for AgentConfig {

@@ -148,18 +148,14 @@ impl Job {
 
     /// The socket on which Codex's notify program finds us. A run goes on without one.
     fn notify_socket(&self, agent: &str) -> Option<Socket> {
-        if !is_codex(agent) {
+        if !is_codex(agent) || self.config.agent(agent).notify != Some(true) {
             return None;
         }
         match Socket::bind(self.store.dir()) {
             Ok(socket) => Some(socket),
-            Err(err) if self.config.agent(agent).notify == Some(true) => {
+            Err(err) => {
                 let why = one_line(&chain(&err));
                 tell(&format!("tieline: notify is off for this run: {why}"));
-                None
-            }
-            Err(error) => {
-                tracing::debug!(%error, "notify is off");
                 None
             }
         }

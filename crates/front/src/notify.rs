@@ -13,7 +13,9 @@ mod send;
 #[cfg(test)]
 mod tests;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -58,6 +60,9 @@ pub enum Error {
     /// Somebody else could reach the socket.
     #[error("{} is not private to you; remove it, or make it so with chmod 700", .0.display())]
     NotPrivate(PathBuf),
+    /// Another process listens there.
+    #[error("{} is in use", .0.display())]
+    InUse(PathBuf),
     /// A file, a FIFO or a socket failed.
     #[error("cannot {what} {}", path.display())]
     Io {
@@ -84,16 +89,29 @@ fn notification(line: &[u8]) -> Result<Option<Notification>, serde_json::Error> 
     let is_end = word("type") == Some("agent-turn-complete");
     Ok(is_end.then(|| Notification {
         session: word("thread-id").map(str::to_owned),
+        turn: word("turn-id").map(str::to_owned),
         text: word("last-assistant-message").unwrap_or_default().to_owned(),
     }))
 }
 
-/// Where sockets may be, the first choice first.
+/// Whether a directory is ours and nobody else's. In a place for everybody somebody else may have
+/// been there first, with a link perhaps.
+fn is_ours_alone(dir: &Path) -> Result<bool, Error> {
+    let metadata = dir.symlink_metadata().map_err(Error::io("look at", dir))?;
+    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    Ok(metadata.is_dir() && is_ours && metadata.mode() & 0o077 == 0)
+}
+
+/// Where sockets of a data directory may be, the first choice first.
 fn places(data: &Path) -> [PathBuf; 2] {
     let absolute = |name: &str| {
         std::env::var_os(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute())
     };
     let runtime = absolute("XDG_RUNTIME_DIR").unwrap_or_else(std::env::temp_dir);
     let user = rustix::process::geteuid().as_raw();
-    [data.join("notify"), runtime.join(format!("tieline-notify-{user}"))]
+    // Other stores of the same user have places of their own.
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    let store = hasher.finish() as u32;
+    [data.join("notify"), runtime.join(format!("tieline-notify-{user}-{store:08x}"))]
 }

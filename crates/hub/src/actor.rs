@@ -439,6 +439,9 @@ impl Actor {
 
     /// The agent did something, so it is not silent.
     fn heard(&mut self) {
+        if let Some((.., deadline)) = &mut self.notified {
+            *deadline = Instant::now() + self.limits.notify_grace;
+        }
         let limit = self.limits.silence;
         let is_silent_kind = self.live.as_ref().is_some_and(|it| it.session.ends_in_silence());
         self.silence_deadline =
@@ -447,10 +450,9 @@ impl Actor {
 
     /// The agent's notify program ran. What it says counts when the wire stays silent.
     fn on_notification(&mut self, notification: Notification) {
-        let ledger = self.ledger();
-        let named = notification.session.as_deref();
-        let is_mine = named.is_none_or(|session| ledger.session() == Some(session));
-        if let Some(turn) = ledger.oldest_turn().filter(|_| is_mine).cloned() {
+        let Some(live) = &self.live else { return };
+        let (session, turn) = (notification.session.as_deref(), notification.turn.as_deref());
+        if let Some(turn) = live.session.turn_of_notice(session, turn) {
             let deadline = Instant::now() + self.limits.notify_grace;
             self.notified = Some((turn, notification.text, deadline));
         }
@@ -611,6 +613,10 @@ impl Actor {
             let text = Some(text).filter(|text| !text.is_empty());
             let end = TurnEnd { text, ..TurnEnd::completed(EndSignal::Notify) };
             self.ledger_mut().end_turn(&turn, end);
+            if self.live.as_ref().is_some_and(|live| !live.forgets) {
+                // It may still be busy with what is over for everybody else.
+                self.lay_to_rest(Some("notified")).await;
+            }
         }
         if self.idle_deadline.take_if(is_due).is_some() {
             let ledger = self.ledger();
@@ -676,6 +682,10 @@ impl Actor {
             live.write();
         }
         self.lay_to_rest(Some("closed")).await;
+        if let Some(capping) = self.capping.take() {
+            let dropped = capping.await.ok().and_then(Result::ok);
+            self.tell_capped(dropped);
+        }
         let closed = Closed { reason: "closed".to_owned() };
         self.ledger_mut().emit(Kind::ConversationClosed(closed));
         self.settle().await

@@ -33,6 +33,8 @@ pub struct OpenOptions {
 pub struct Notification {
     /// The native session; older agents do not name it.
     pub session: Option<String>,
+    /// The agent's own name of the turn.
+    pub turn: Option<String>,
     /// The agent's last message, if it was told.
     pub text: String,
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tieline_agent::Agent;
-use tieline_event::{ConversationKey, Failure};
+use tieline_agent::{Agent, Launch, Resume};
+use tieline_event::{ConversationKey, Failure, FailureCode};
 use tieline_store::{Fork, NewConversation, Store};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -95,11 +95,30 @@ impl Hub {
     /// When the other one does not exist or has no session yet, when its agent cannot fork, or when
     /// the new key is taken.
     pub async fn fork(&self, from: &ConversationKey, to: &ConversationKey) -> Result<(), Error> {
-        let inner = Arc::clone(&self.inner);
-        let (from, to) = (from.clone(), to.clone());
-        tokio::task::spawn_blocking(move || inner.fork(&from, &to))
-            .await
-            .map_err(|_| Error::Closed)?
+        let (inner, key) = (Arc::clone(&self.inner), from.clone());
+        let read = move || inner.store.conversation(&key);
+        let row = tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??;
+        let row = row.ok_or_else(|| tieline_store::Error::NoConversation(from.clone()))?;
+        let Some(session) = row.native_session.clone() else {
+            return Err(Error::Refused(format!("conversation {from} has no session to fork yet")));
+        };
+        let workspace = Path::new(&row.workspace);
+        let agent = self.inner.registry.agent(&row.agent, workspace).map_err(Error::Agent)?;
+        // An agent that cannot branch off says so now, not when the new conversation begins.
+        let launch = Launch {
+            workspace,
+            mode: row.mode,
+            policy: row.policy,
+            model: row.model.as_deref(),
+            resume: Some(Resume { session: &session, fork: true }),
+        };
+        agent.launch(launch).await.map_err(|failure| match failure.code {
+            FailureCode::BadRequest => Error::Refused(failure.to_string()),
+            _ => Error::Agent(failure),
+        })?;
+        let (inner, from, to) = (Arc::clone(&self.inner), from.clone(), to.clone());
+        let fork = move || inner.fork(row, Fork { session, from }, &to);
+        tokio::task::spawn_blocking(fork).await.map_err(|_| Error::Closed)?
     }
 
     /// Tells every open conversation what an agent's notify program said; the one whose session it
@@ -107,7 +126,8 @@ impl Hub {
     pub async fn notified(&self, notification: &Notification) {
         let open: Vec<_> = {
             let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.values().map(|(conversation, _)| conversation.clone()).collect()
+            let open = open.values().map(|(conversation, _)| conversation);
+            open.filter(|it| !it.is_closed()).cloned().collect()
         };
         if notification.session.is_none() && open.len() > 1 {
             tracing::warn!("a notification names no session, and several are open");
@@ -147,18 +167,14 @@ impl Hub {
 }
 
 impl Inner {
-    fn fork(&self, from: &ConversationKey, to: &ConversationKey) -> Result<(), Error> {
-        let row = self.store.conversation(from)?;
-        let row = row.ok_or_else(|| tieline_store::Error::NoConversation(from.clone()))?;
+    fn fork(
+        &self,
+        row: tieline_store::Conversation,
+        fork: Fork,
+        to: &ConversationKey,
+    ) -> Result<(), Error> {
         if self.store.conversation(to)?.is_some() {
             return Err(Error::Refused(format!("conversation {to} exists already")));
-        }
-        let Some(session) = row.native_session else {
-            return Err(Error::Refused(format!("conversation {from} has no session to fork yet")));
-        };
-        let agent = self.registry.agent(&row.agent, Path::new(&row.workspace));
-        if !agent.map_err(Error::Agent)?.can_fork() {
-            return Err(Error::Refused(format!("the agent {} cannot fork a session", row.agent)));
         }
         let new = NewConversation {
             agent: row.agent,
@@ -166,7 +182,7 @@ impl Inner {
             mode: row.mode,
             policy: row.policy,
             model: row.model,
-            fork: Some(Fork { session, from: from.clone() }),
+            fork: Some(fork),
         };
         let lease = self.store.acquire(to, new)?;
         Ok(self.store.release(lease)?)

@@ -12,13 +12,10 @@ use tokio::time::{Instant, timeout};
 
 use crate::limits::Limits;
 use crate::port::{Next, Port};
-use crate::shared::Servers;
+use crate::shared::{DRAINED, Servers};
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
-
-/// How much is read after the agent's end; a pipe holds far less.
-const DRAINED: usize = 16 << 20;
 
 /// How much of stderr goes into an event.
 const STDERR_SHOWN: usize = 4096;
@@ -235,13 +232,16 @@ impl Live {
         }
         let stderr = tail_of(&closed.stderr.to_text());
         let exit = closed.exit.unwrap_or(tieline_proc::Exit { code: None, signal: Some(9) });
+        // Only a shared process can go on without us.
+        let lives_on = exit.code.is_none() && exit.signal.is_none();
         let exited = Exited {
             pid,
             code: exit.code,
             signal: exit.signal,
             stopped: why
                 .map(str::to_owned)
-                .or_else(|| stopped.as_ref().map(|why| why.message.clone())),
+                .or_else(|| stopped.as_ref().map(|why| why.message.clone()))
+                .or_else(|| lives_on.then(|| "the shared process goes on".to_owned())),
             cut: drained.cut || room == 0,
             killed: closed.killed,
             left: closed.left,

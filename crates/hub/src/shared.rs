@@ -10,9 +10,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tieline_agent::{Destination, Exchange, Routed, Share};
+use tieline_agent::{Destination, Exchange, Routed, Share, Switchboard};
 use tieline_proc::{Captured, Child, Closed, Env, Exit, Spec, StderrChunk};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::limits::Limits;
@@ -20,6 +20,9 @@ use crate::port::Next;
 
 /// Lines that may wait for a conversation; the process waits beyond that.
 const WAITING: usize = 256;
+
+/// How much is read after the agent's end; a pipe holds far less.
+pub(crate) const DRAINED: usize = 16 << 20;
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -39,7 +42,6 @@ impl Default for Servers {
 
 struct Server {
     kind: Kind,
-    seats: usize,
     taken: Arc<()>,
     next_seat: usize,
     pid: u32,
@@ -48,7 +50,7 @@ struct Server {
 }
 
 /// Only conversations that would start the same process can share one.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Kind {
     program: std::path::PathBuf,
     args: Vec<std::ffi::OsString>,
@@ -65,9 +67,24 @@ pub(crate) struct Ending {
 }
 
 enum FromSeat {
-    Joined { seat: usize, lines: mpsc::Sender<Vec<u8>>, stderr: mpsc::Sender<StderrChunk> },
-    Lines { seat: usize, bytes: Vec<u8> },
-    Left { seat: usize },
+    /// Somebody sits down, and waits until that is known.
+    Joined(Joined, oneshot::Sender<()>),
+    Lines {
+        seat: usize,
+        bytes: Vec<u8>,
+    },
+    /// Somebody leaves, and may want to know whether it was the last one.
+    Left {
+        seat: usize,
+        was_last: Option<oneshot::Sender<bool>>,
+    },
+}
+
+/// Where a conversation's lines go.
+struct Joined {
+    seat: usize,
+    lines: mpsc::Sender<Vec<u8>>,
+    stderr: mpsc::Sender<StderrChunk>,
 }
 
 /// A conversation's place at a shared process.
@@ -80,7 +97,8 @@ pub(crate) struct Seat {
     rest: (Vec<u8>, usize),
     outbox: mpsc::Sender<FromSeat>,
     ended: watch::Receiver<Option<Ending>>,
-    gone: bool,
+    /// It has left; the answer says whether it was the last one.
+    leaving: Option<oneshot::Receiver<bool>>,
     /// Counts who is there.
     _taken: Arc<()>,
 }
@@ -95,82 +113,84 @@ impl Servers {
     ) -> Result<Seat, tieline_proc::Error> {
         let kind =
             Kind { program: spec.program.clone(), args: spec.args.clone(), env: spec.env.clone() };
-        if let Some(seat) = self.free_seat(&kind) {
-            return Ok(seat);
+        loop {
+            if let Some(seat) = self.free_seat(&kind, share.seats).await {
+                return Ok(seat);
+            }
+            // It is never closed.
+            let _permit = self.starting.acquire().await.ok();
+            if let Some(seat) = self.free_seat(&kind, share.seats).await {
+                return Ok(seat);
+            }
+            let child = tieline_proc::spawn(spec.clone()).await?;
+            let server = start(child, (share.switchboard)(), kind.clone(), limits);
+            self.running.lock().unwrap_or_else(PoisonError::into_inner).push(server);
         }
-        // It is never closed.
-        let _permit = self.starting.acquire().await.ok();
-        if let Some(seat) = self.free_seat(&kind) {
-            return Ok(seat);
-        }
-        let child = tieline_proc::spawn(spec).await?;
-        let pid = child.pid;
-        let (inbox, from_seats) = mpsc::channel(WAITING);
-        let (tell_end, ended) = watch::channel(None);
-        let exchange = Exchange::new((share.switchboard)(), limits.line);
-        let task = Task {
-            child,
-            exchange,
-            seats: BTreeMap::new(),
-            from_seats,
-            unwritten: Vec::new(),
-            limits: limits.clone(),
-        };
-        tokio::spawn(async move {
-            let ending = task.run().await;
-            // Nobody may be left to hear it.
-            tell_end.send_replace(Some(ending));
-        });
-        let mut server = Server {
-            kind,
-            seats: share.seats,
-            taken: Arc::new(()),
-            next_seat: 0,
-            pid,
-            inbox,
-            ended,
-        };
-        let seat = server.take();
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).push(server);
-        Ok(seat)
     }
 
-    fn free_seat(&self, kind: &Kind) -> Option<Seat> {
-        let mut servers = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.retain(|server| !server.inbox.is_closed());
-        let is_free = |server: &&mut Server| server.kind == *kind && server.has_room();
-        servers.iter_mut().find(is_free).map(Server::take)
+    /// A seat at a process that has room and takes us.
+    async fn free_seat(&self, kind: &Kind, seats: usize) -> Option<Seat> {
+        loop {
+            let (seat, joined) = {
+                let mut servers = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+                servers.retain(|server| !server.inbox.is_closed());
+                let fits = |it: &&mut Server| it.kind == *kind && it.has_room(seats);
+                servers.iter_mut().find(fits)?.take()
+            };
+            // One that is about to end takes nobody, and closes its inbox.
+            let (ready, is_ready) = oneshot::channel();
+            let message = FromSeat::Joined(joined, ready);
+            if seat.outbox.send(message).await.is_ok() && is_ready.await.is_ok() {
+                return Some(seat);
+            }
+        }
     }
 }
 
+/// Starts the owner of a new shared process.
+fn start(child: Child, board: Box<dyn Switchboard>, kind: Kind, limits: &Limits) -> Server {
+    let pid = child.pid;
+    let (inbox, from_seats) = mpsc::channel(WAITING);
+    let (tell_end, ended) = watch::channel(None);
+    let task = Task {
+        child,
+        exchange: Exchange::new(board, limits.line),
+        seats: BTreeMap::new(),
+        from_seats,
+        unwritten: Vec::new(),
+        limits: limits.clone(),
+    };
+    tokio::spawn(async move {
+        let ending = task.run().await;
+        // Nobody may be left to hear it.
+        tell_end.send_replace(Some(ending));
+    });
+    Server { kind, taken: Arc::new(()), next_seat: 0, pid, inbox, ended }
+}
+
 impl Server {
-    fn has_room(&self) -> bool {
-        let n_taken = Arc::strong_count(&self.taken) - 1;
-        // One that nobody sits at is about to end.
-        n_taken > 0 && n_taken < self.seats && self.ended.borrow().is_none()
+    fn has_room(&self, seats: usize) -> bool {
+        Arc::strong_count(&self.taken) <= seats && self.ended.borrow().is_none()
     }
 
-    fn take(&mut self) -> Seat {
-        let seat = self.next_seat;
+    /// A seat, and what its owner has to be told.
+    fn take(&mut self) -> (Seat, Joined) {
+        let number = self.next_seat;
         self.next_seat += 1;
         let (to_lines, lines) = mpsc::channel(WAITING);
         let (to_stderr, stderr) = mpsc::channel(WAITING);
-        let joined = FromSeat::Joined { seat, lines: to_lines, stderr: to_stderr };
-        // A full or closed inbox shows as an end of the lines.
-        if self.inbox.try_send(joined).is_err() {
-            tracing::warn!(pid = self.pid, "a shared agent takes no more conversations");
-        }
-        Seat {
+        let seat = Seat {
             pid: self.pid,
-            number: seat,
+            number,
             lines,
             stderr: Some(stderr),
             rest: (Vec::new(), 0),
             outbox: self.inbox.clone(),
             ended: self.ended.clone(),
-            gone: false,
+            leaving: None,
             _taken: Arc::clone(&self.taken),
-        }
+        };
+        (seat, Joined { seat: number, lines: to_lines, stderr: to_stderr })
     }
 }
 
@@ -181,7 +201,7 @@ impl Seat {
 
     /// Until the process ended, or this conversation left it.
     pub(crate) async fn exited(&self) {
-        if self.gone {
+        if self.leaving.is_some() {
             return;
         }
         let mut ended = self.ended.clone();
@@ -210,7 +230,7 @@ impl Seat {
         if may_read && let Some(n) = self.take_read(buffer) {
             return Next::Read(Ok(n));
         }
-        let Self { lines, outbox, ended, gone, rest, .. } = self;
+        let Self { lines, outbox, ended, leaving, rest, .. } = self;
         let read = async {
             match may_read {
                 true => lines.recv().await,
@@ -224,7 +244,7 @@ impl Seat {
             }
         };
         let end = async {
-            if !*gone {
+            if leaving.is_none() {
                 // A sender that is gone has ended as well.
                 drop(ended.wait_for(Option::is_some).await);
             }
@@ -258,59 +278,67 @@ impl Seat {
 
     /// Gives the seat up; the process goes on for the others.
     pub(crate) fn leave(&mut self) {
-        if !std::mem::replace(&mut self.gone, true) {
-            // What is on its way stays readable; the task does not wait for us any more.
-            self.lines.close();
-            let (outbox, seat) = (self.outbox.clone(), self.number);
-            // The task may be busy with others; it will see.
-            tokio::spawn(async move {
-                if outbox.send(FromSeat::Left { seat }).await.is_err() {
-                    tracing::debug!(seat, "the shared agent was gone first");
-                }
-            });
+        if self.leaving.is_some() {
+            return;
         }
+        // What is on its way stays readable; the task does not wait for us any more.
+        self.lines.close();
+        let (tell, was_last) = oneshot::channel();
+        self.leaving = Some(was_last);
+        say_left(&self.outbox, self.number, Some(tell));
     }
 
-    /// What is left to be read, and how it ended. The last one waits for the process.
+    /// What is left to be read, and how it ended. The last one waits for the process; for the others
+    /// it has no end.
     pub(crate) async fn close(mut self, patience: Duration) -> (Vec<u8>, Closed) {
         self.leave();
-        let is_last = Arc::strong_count(&self._taken) <= 2;
-        if is_last {
-            let mut ended = self.ended.clone();
-            if timeout(patience, ended.wait_for(Option::is_some)).await.is_err() {
-                tracing::warn!(pid = self.pid, "a shared agent does not end");
+        let mut ended = self.ended.clone();
+        let over = async {
+            let was_last = match self.leaving.take() {
+                Some(leaving) => leaving.await.unwrap_or(true),
+                None => true,
+            };
+            if was_last {
+                drop(ended.wait_for(Option::is_some).await);
             }
+        };
+        if timeout(patience, over).await.is_err() {
+            tracing::warn!(pid = self.pid, "a shared agent does not end");
         }
+        // Noted as left: the seat is dropped below.
+        self.leaving = Some(oneshot::channel().1);
         let (line, taken) = &self.rest;
         let mut rest = line.get(*taken..).unwrap_or_default().to_vec();
         while let Ok(line) = self.lines.try_recv() {
             rest.extend(line);
         }
         let ending = self.ended.borrow().clone();
-        let exit = ending.as_ref().map(|it| it.exit);
+        let exit = ending.as_ref().map_or(Exit { code: None, signal: None }, |it| it.exit);
         let stderr = ending.as_ref().map(|it| it.stderr.clone()).unwrap_or_default();
         let stderr =
             Captured { total: stderr.len() as u64, head: stderr.into_bytes(), tail: vec![] };
         let (killed, left) = ending.map_or((0, 0), |it| (it.killed, it.left));
-        (
-            rest,
-            Closed {
-                exit: exit.or(Some(Exit { code: Some(0), signal: None })),
-                killed,
-                left,
-                stderr,
-            },
-        )
+        (rest, Closed { exit: Some(exit), killed, left, stderr })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if !self.gone {
-            // Outside of a runtime nothing is left to be told.
-            drop(self.outbox.try_send(FromSeat::Left { seat: self.number }));
+        if self.leaving.is_none() {
+            say_left(&self.outbox, self.number, None);
         }
     }
+}
+
+/// Tells the owner of the process, who may be busy with others. Without a runtime there is no owner.
+fn say_left(outbox: &mpsc::Sender<FromSeat>, seat: usize, was_last: Option<oneshot::Sender<bool>>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let outbox = outbox.clone();
+    runtime.spawn(async move {
+        if outbox.send(FromSeat::Left { seat, was_last }).await.is_err() {
+            tracing::debug!(seat, "the shared agent was gone first");
+        }
+    });
 }
 
 /// The owner of a shared process.
@@ -335,16 +363,10 @@ impl Task {
     async fn run(mut self) -> Ending {
         let mut buffer = vec![0; CHUNK];
         let mut stderr = self.child.take_stderr();
-        let mut eof = false;
         loop {
             let step = {
                 let Self { child, from_seats, unwritten, .. } = &mut self;
-                let read = async {
-                    match eof {
-                        true => std::future::pending().await,
-                        false => child.read_stdout(&mut buffer).await,
-                    }
-                };
+                let read = child.read_stdout(&mut buffer);
                 let writable = async {
                     match &child.stdin {
                         Some(stdin) if !unwritten.is_empty() => drop(stdin.writable().await),
@@ -368,7 +390,8 @@ impl Task {
             };
             match step {
                 Step::Exited => break,
-                Step::Read(Ok(0) | Err(_)) => eof = true,
+                // Without its output nothing is left to be said, to anybody.
+                Step::Read(Ok(0) | Err(_)) => break,
                 Step::Read(Ok(n)) => {
                     let routed = self.exchange.read(buffer.get(..n).unwrap_or_default());
                     self.route(routed).await;
@@ -378,7 +401,7 @@ impl Task {
                 Step::Stderr(Some(piece)) => self.tell_stderr(&piece),
                 Step::Seat(None) => break,
                 Step::Seat(Some(message)) => {
-                    if self.take(message).await && self.seats.is_empty() {
+                    if self.take(message).await {
                         break;
                     }
                 }
@@ -387,11 +410,14 @@ impl Task {
         self.end().await
     }
 
-    /// `true` when somebody left.
+    /// `true` when the last one left.
     async fn take(&mut self, message: FromSeat) -> bool {
         match message {
-            FromSeat::Joined { seat, lines, stderr } => {
-                self.seats.insert(seat, (lines, stderr));
+            FromSeat::Joined(Joined { seat, lines, stderr }, ready) => {
+                // One that did not wait leaves again by being dropped.
+                if ready.send(()).is_ok() {
+                    self.seats.insert(seat, (lines, stderr));
+                }
                 false
             }
             FromSeat::Lines { seat, bytes } => {
@@ -399,11 +425,14 @@ impl Task {
                 self.route(routed).await;
                 false
             }
-            FromSeat::Left { seat } => {
+            FromSeat::Left { seat, was_last } => {
                 let routed = self.exchange.left(seat);
                 self.seats.remove(&seat);
                 self.route(routed).await;
-                true
+                let is_last = self.seats.is_empty();
+                let told = was_last.is_none_or(|tell| tell.send(is_last).is_ok());
+                tracing::trace!(seat, told, "left");
+                is_last
             }
         }
     }
@@ -463,7 +492,12 @@ impl Task {
             }
         }
         let mut last = Vec::new();
-        self.child.drain(|bytes| last.extend_from_slice(bytes), self.limits.drain).await;
+        let sink = |bytes: &[u8]| {
+            // More than a pipe holds comes from descendants that write on without end.
+            let room = DRAINED - last.len();
+            last.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+        };
+        self.child.drain(sink, self.limits.drain).await;
         let mut routed = self.exchange.read(&last);
         routed.extend(self.exchange.finish());
         // A conversation that does not read may not keep the end from the others.

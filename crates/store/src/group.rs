@@ -105,10 +105,14 @@ impl<'a> Group<'a> {
                 break;
             }
         }
-        match through {
-            Some(through) => delete_segments(connection, id, through),
-            None => Ok((0, 0)),
+        let mut dropped = (0, 0);
+        while let Some(through) = through {
+            match delete_segments(connection, id, through)? {
+                (0, _) => break,
+                (n_frames, bytes) => dropped = (dropped.0 + n_frames, dropped.1 + bytes),
+            }
         }
+        Ok(dropped)
     }
 
     /// Writes the frames and the conversations' rows.

@@ -196,6 +196,7 @@ pub struct Thread<'a> {
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Opened<'a> {
     /// The thread.
     #[serde(borrow)]
@@ -209,6 +210,9 @@ pub struct Opened<'a> {
     /// What its commands can reach.
     #[serde(borrow, default)]
     pub sandbox: Option<&'a RawValue>,
+    /// How hard its model thinks.
+    #[serde(borrow, default)]
+    pub reasoning_effort: Option<Str<'a>>,
 }
 
 /// The answer to `initialize`.
@@ -249,8 +253,8 @@ pub struct Turn<'a> {
     #[serde(default)]
     pub duration_ms: Option<u64>,
     /// At the end, its last message.
-    #[serde(borrow, default, deserialize_with = "or_default")]
-    pub items: Vec<Item<'a>>,
+    #[serde(borrow, default)]
+    pub items: Option<&'a RawValue>,
 }
 
 /// Why a turn failed, or what is tried again.
@@ -272,6 +276,9 @@ pub struct TurnError<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorNews<'a> {
+    /// Whose.
+    #[serde(borrow, default)]
+    pub thread_id: Str<'a>,
     /// What.
     #[serde(borrow)]
     pub error: TurnError<'a>,
@@ -359,6 +366,9 @@ pub struct ServerNews<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rerouted<'a> {
+    /// Whose.
+    #[serde(borrow, default)]
+    pub thread_id: Str<'a>,
     /// The one asked for.
     #[serde(borrow, default)]
     pub from_model: Str<'a>,
@@ -457,6 +467,9 @@ pub struct ApprovalRequest<'a> {
     /// A directory that would become writable.
     #[serde(borrow, default)]
     pub grant_root: Option<Str<'a>>,
+    /// What the command would be allowed besides.
+    #[serde(borrow, default)]
+    pub additional_permissions: Option<&'a RawValue>,
     /// The permissions it is about.
     #[serde(borrow, default)]
     pub permissions: Option<&'a RawValue>,

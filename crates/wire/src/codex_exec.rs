@@ -2,15 +2,14 @@
 //!
 //! Three shapes are read, whatever the version says it is: today's (`thread.started`, `item.*`,
 //! `turn.*`), the first draft of it (`session.created`, `item_type`, `assistant_message`) and the
-//! one of 0.42 and before, where the events of the SQ/EQ protocol stand in `{"id", "msg"}` after
-//! two lines of their own ([`old`]).
+//! one of 0.42 and before, where the events of the queue protocol ([`sqeq`]) come after two lines
+//! of their own.
 //!
 //! The lines of some versions have the same key twice, so objects are read as lists of fields. A
 //! field of another type counts as missing: a turn's end must be seen even when its usage is not
 //! understood.
 
 mod fields;
-pub mod old;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::codex::Tokens;
+use crate::sqeq::{self, EventMsg};
 use crate::text::Str;
 use fields::Fields;
 use fields::lenient;
@@ -56,7 +56,7 @@ pub enum Frame<'a> {
         message: Str<'a>,
     },
     /// An event of 0.42 and before.
-    Old(Box<old::Event<'a>>),
+    Old(EventMsg<'a>),
     /// The first line of 0.42 and before.
     Config {
         /// The model in use.
@@ -243,7 +243,7 @@ pub struct Warning<'a> {
 /// When the line is not a JSON object.
 pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
     let fields: Fields<'_> = serde_json::from_slice(line)?;
-    let Some(kind) = fields.get::<Str<'_>>("type") else { return Ok(untyped(&fields)) };
+    let Some(kind) = fields.get::<Str<'_>>("type") else { return Ok(untyped(&fields, line)) };
     let unknown = || Frame::Unknown { name: kind.to_string() };
     Ok(match &*kind {
         "thread.started" | "session.created" => {
@@ -273,9 +273,11 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
 }
 
 /// The lines of 0.42 and before have no type.
-fn untyped<'a>(fields: &Fields<'a>) -> Frame<'a> {
-    if let Some(event) = fields.raw("msg").and_then(old::event) {
-        Frame::Old(Box::new(event))
+fn untyped<'a>(fields: &Fields<'a>, line: &[u8]) -> Frame<'a> {
+    if let Some(event) = fields.get("msg") {
+        Frame::Old(event)
+    } else if let Some(sniffed) = sqeq::sniff(line) {
+        Frame::Unknown { name: sniffed.kind }
     } else if fields.raw("prompt").is_some() {
         Frame::Prompt
     } else if fields.raw("workdir").is_some() && fields.raw("approval").is_some() {

@@ -59,10 +59,6 @@ impl Agent for Claude {
     fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
         Box::pin(async move { self.plan(&launch) })
     }
-
-    fn can_fork(&self) -> bool {
-        true
-    }
 }
 
 impl Claude {

@@ -21,7 +21,9 @@ pub(crate) fn bare_words(words: &[String]) -> String {
 
 fn inner(words: &[String]) -> Option<&str> {
     let [shell, flag, script] = words else { return None };
-    let name = shell.rsplit('/').next().unwrap_or(shell);
+    // A shell from anywhere else may be any program.
+    let places = ["/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/"];
+    let name = places.iter().find_map(|place| shell.strip_prefix(place)).unwrap_or(shell);
     let is_shell = matches!(name, "bash" | "sh" | "zsh" | "dash" | "ksh" | "fish");
     (is_shell && matches!(flag.as_str(), "-lc" | "-c")).then_some(script)
 }
@@ -31,6 +33,7 @@ fn the_shell_around_a_command_is_taken_off() {
     assert_eq!(bare_command("/bin/bash -lc 'echo hi; ls \"a b\"'"), "echo hi; ls \"a b\"");
     assert_eq!(bare_command("/bin/zsh -lc \"printf '%s' 'x' > y\""), "printf '%s' 'x' > y");
     assert_eq!(bare_command("git push"), "git push");
+    assert_eq!(bare_command("./bash -lc ls"), "./bash -lc ls");
     assert_eq!(bare_command("echo 'unbalanced"), "echo 'unbalanced");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     assert_eq!(bare_words(&words(&["bash", "-lc", "ls | wc"])), "ls | wc");

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tieline_event::{Failure, FailureCode};
@@ -49,6 +49,14 @@ struct Stamp {
     inode: u64,
     size: u64,
     changed: (i64, i64),
+    /// When it was asked, in days since 1970.
+    day: u64,
+}
+
+impl Stamp {
+    fn is_still(&self, now: &Self) -> bool {
+        Self { day: now.day, ..self.clone() } == *now && now.day.abs_diff(self.day) <= 1
+    }
 }
 
 /// What is known about versions of programs, by path; in a file it outlives the process.
@@ -64,7 +72,19 @@ impl Versions {
         Self { file: Some(file), known: Mutex::default() }
     }
 
-    /// The version of a program; it is started with `--version` the first time.
+    /// The version of a program, asked anew: behind a shim the file stays when the program changes.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not tell a version.
+    pub async fn again(&self, program: &Path, env: &Env) -> Result<Version, Failure> {
+        let version = ask(program, env).await?;
+        if let Some(stamp) = stamp(program) {
+            self.remember(program, stamp, version);
+        }
+        Ok(version)
+    }
+
+    /// The version of a program; it is started with `--version` the first time, and after a day.
     ///
     /// # Errors
     /// When it cannot be started or does not tell a version.
@@ -75,17 +95,14 @@ impl Versions {
         {
             return Ok(version);
         }
-        let version = ask(program, env).await?;
-        if let Some(stamp) = stamp {
-            self.remember(program, stamp, version);
-        }
-        Ok(version)
+        self.again(program, env).await
     }
 
     fn recall(&self, program: &Path, stamp: &Stamp) -> Option<Version> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_with(|| self.read());
-        known.get(program).filter(|(known, _)| known == stamp).map(|(_, version)| *version)
+        let (known, version) = known.get(program)?;
+        known.is_still(stamp).then_some(*version)
     }
 
     fn read(&self) -> BTreeMap<PathBuf, (Stamp, Version)> {
@@ -114,11 +131,14 @@ impl Versions {
 
 fn stamp(program: &Path) -> Option<Stamp> {
     let meta = std::fs::metadata(program).ok()?;
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let today = since_1970.as_secs() / (24 * 60 * 60);
     Some(Stamp {
         device: meta.dev(),
         inode: meta.ino(),
         size: meta.size(),
         changed: (meta.ctime(), meta.ctime_nsec()),
+        day: today,
     })
 }
 

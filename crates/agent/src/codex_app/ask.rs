@@ -1,13 +1,17 @@
 //! What the server asks, and how it is answered.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Answer, Approval, ChoiceKind, ItemBody, ItemId, Json, NoticeLevel, Question, QuestionOption,
-    Request, RequestBody, RequestId, Scope,
+    Answer, Approval, ChoiceKind, Item, ItemBody, ItemId, Json, NoticeLevel, Question,
+    QuestionOption, Request, RequestBody, RequestId, Scope,
 };
-use tieline_wire::codex_app::{ApprovalRequest, Elicitation, NetworkContext, UserInputRequest};
+use tieline_wire::codex_app::{
+    ApprovalRequest, Elicitation, NetworkContext, UserInputRequest, Whose,
+};
 use tieline_wire::jsonrpc::Id;
 
 use super::form;
@@ -22,6 +26,8 @@ pub(super) struct Asked {
     pub(super) wire_id: Id,
     /// Which item it is about.
     pub(super) item: Option<String>,
+    /// Whose thread asks.
+    pub(super) thread: Option<String>,
     what: What,
 }
 
@@ -49,27 +55,29 @@ pub(super) fn understand(
     wire_id: Id,
     method: &str,
     params: Option<&RawValue>,
-    ledger: &mut Ledger,
+    names: &HashMap<String, ItemId>,
+    ledger: &Ledger,
 ) -> Understood {
     let params = params.map_or("{}", RawValue::get);
     let unreadable = |error: serde_json::Error| format!("{method} is not understood: {error}");
     let (item, what, mut request) = match method {
         "item/commandExecution/requestApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            command(&asked, ledger)
+            command(&asked, item_of(asked.item_id.as_deref(), names, ledger))
         }
         "item/fileChange/requestApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            files(&asked, What::Files, ledger)
+            files(&asked, What::Files, item_of(asked.item_id.as_deref(), names, ledger))
         }
         "execCommandApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            let (item, _, request) = command(&asked, ledger);
+            let known = item_of(asked.item_id.as_deref(), names, ledger);
+            let (item, _, request) = command(&asked, known);
             (item, What::Legacy, request)
         }
         "applyPatchApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            files(&asked, What::Legacy, ledger)
+            files(&asked, What::Legacy, item_of(asked.item_id.as_deref(), names, ledger))
         }
         "item/permissions/requestApproval" => {
             let asked: ApprovalRequest<'_> = serde_json::from_str(params).map_err(unreadable)?;
@@ -88,8 +96,27 @@ pub(super) fn understand(
     if let Some(frame) = ledger.frame() {
         request.id = RequestId::new(format!("r{frame}"));
     }
-    request.item = item.as_deref().filter(|id| ledger.item(id).is_some()).map(ItemId::from);
-    Ok((Asked { wire_id, item, what }, request))
+    request.item = item_of(item.as_deref(), names, ledger).map(|item| item.id.clone());
+    let whose: Whose<'_> = serde_json::from_str(params).unwrap_or_default();
+    let thread = whose.thread_id.map(String::from);
+    Ok((Asked { wire_id, item, thread, what }, request))
+}
+
+/// Both, where there are both.
+fn joined(reason: Option<&str>, more: Option<String>) -> Option<String> {
+    match (reason, more) {
+        (Some(reason), Some(more)) => Some(format!("{reason}; {more}")),
+        (reason, more) => reason.map(str::to_owned).or(more),
+    }
+}
+
+/// The open item a request is about.
+fn item_of<'a>(
+    item: Option<&str>,
+    names: &HashMap<String, ItemId>,
+    ledger: &'a Ledger,
+) -> Option<&'a Item> {
+    ledger.item(names.get(item?)?.as_str())
 }
 
 type Parts = (Option<String>, What, Request);
@@ -111,8 +138,8 @@ fn approval(tool: &str) -> Approval {
 }
 
 /// Older servers do not repeat the command: it stands in the item before.
-fn command(asked: &ApprovalRequest<'_>, ledger: &Ledger) -> Parts {
-    let known = || match &ledger.item(asked.item_id.as_deref()?)?.body {
+fn command(asked: &ApprovalRequest<'_>, item: Option<&Item>) -> Parts {
+    let known = || match &item?.body {
         ItemBody::Command { command, .. } => Some(command.clone()),
         _ => None,
     };
@@ -139,7 +166,9 @@ fn command(asked: &ApprovalRequest<'_>, ledger: &Ledger) -> Parts {
         suggestions: suggestions.collect(),
         ..approval("command")
     });
-    let mut request = request(title, asked.reason.as_deref().map(str::to_owned), body);
+    let more = asked.additional_permissions.filter(|raw| raw.get() != "null");
+    let more = more.map(|raw| format!("with these permissions besides: {}", raw.get()));
+    let mut request = request(title, joined(asked.reason.as_deref(), more), body);
     if let Some(label) = lasting_label(rule, network.as_deref()) {
         request.options.insert(2, choice("always", &label, ChoiceKind::AllowAlways));
     }
@@ -170,9 +199,9 @@ fn lasting_label(rule: Option<&RawValue>, network: Option<&RawValue>) -> Option<
 }
 
 /// The server does not repeat what is to change: it stands in the item before.
-fn files(asked: &ApprovalRequest<'_>, what: What, ledger: &Ledger) -> Parts {
+fn files(asked: &ApprovalRequest<'_>, what: What, known: Option<&Item>) -> Parts {
     let item = asked.item_id.as_deref().map(str::to_owned);
-    let changes = match item.as_deref().and_then(|id| ledger.item(id)).map(|item| &item.body) {
+    let changes = match known.map(|item| &item.body) {
         Some(ItemBody::FileChange { changes }) => changes.clone(),
         _ => asked.file_changes.map(read_changes).unwrap_or_default(),
     };
@@ -181,10 +210,9 @@ fn files(asked: &ApprovalRequest<'_>, what: What, ledger: &Ledger) -> Parts {
         [one] => format!("Change {}", one.path),
         [first, rest @ ..] => format!("Change {} and {} more", first.path, rest.len()),
     };
-    let reason = asked.reason.as_deref().map(str::to_owned).or_else(|| {
-        let root = asked.grant_root.as_deref()?;
-        Some(format!("{root} would become writable for the session"))
-    });
+    let root = asked.grant_root.as_deref();
+    let root = root.map(|root| format!("{root} would become writable for the session"));
+    let reason = joined(asked.reason.as_deref(), root);
     let body = RequestBody::Approval(Approval {
         path: changes.first().map(|change| change.path.clone()),
         changes,
@@ -234,9 +262,9 @@ fn elicitation(asked: &Elicitation<'_>) -> Parts {
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Meta {
-        codex_approval_kind: Option<String>,
+        codex_approval_kind: Option<Box<RawValue>>,
         tool_params: Option<Box<RawValue>>,
-        persist: Vec<String>,
+        persist: Option<Box<RawValue>>,
     }
     let meta: Meta =
         asked.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -258,7 +286,9 @@ fn elicitation(asked: &Elicitation<'_>) -> Parts {
         false => request(title, reason, RequestBody::Question { questions }),
     };
     let is_tool = meta.codex_approval_kind.is_some();
-    let lasts = |how: &str| is_tool && meta.persist.iter().any(|known| known == how);
+    // One word, or a list of them.
+    let persist = meta.persist.as_deref().map_or("", RawValue::get);
+    let lasts = |how: &str| is_tool && persist.contains(&format!("\"{how}\""));
     request.options = match is_approval {
         true => vec![allow()],
         false => Vec::new(),

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Abilities, AgentCommand, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode,
-    ImageSource, ItemId, ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt,
-    Reach, RequestId, TurnId, TurnStatus, Usage,
+    Abilities, AgentCommand, Answer, AskWhen, Configured, EndSignal, Failure, FailureCode, ItemId,
+    ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt, RequestId, TurnId,
+    TurnStatus, Usage,
 };
 use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, TurnNews};
 use tieline_wire::jsonrpc::write::{self, Form};
@@ -18,7 +18,7 @@ use super::ask::{self, Asked};
 use crate::codex::{LOG_IN, Rules, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
-use crate::words::{first_line, plain};
+use crate::words::first_line;
 
 /// The server takes no more requests for now.
 const OVERLOADED: i64 = -32001;
@@ -36,43 +36,54 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// `on-failure` is gone from this version on; what replaced it is `on-request`.
-const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
+pub(super) const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
 
 /// Policies are written `on-request` from this version on at the latest, and `onRequest` in 0.66.
-const KEBAB: Version = Version(0, 72, 0);
+pub(super) const KEBAB: Version = Version(0, 72, 0);
+
+/// The first version that has `turn/steer`.
+pub(super) const FIRST_STEER: Version = Version(0, 99, 0);
 
 /// Speaks with one thread of an app server.
 #[derive(Debug)]
 pub struct AppDriver {
-    version: Version,
-    workspace: String,
-    mode: Mode,
-    policy: Option<Policy>,
+    pub(super) version: Version,
+    pub(super) workspace: String,
+    pub(super) mode: Mode,
+    pub(super) policy: Option<Policy>,
     /// The model the user chose.
-    model: Option<String>,
+    pub(super) model: Option<String>,
     /// The model in use, as the server tells it.
-    model_in_use: Option<String>,
-    resume: Option<(String, bool)>,
+    pub(super) model_in_use: Option<String>,
+    pub(super) resume: Option<(String, bool)>,
     calls: Calls<Call>,
     /// Calls that an overloaded server is asked again when we are woken.
     retries: Vec<Call>,
     pub(super) asked: HashMap<RequestId, Asked>,
     pub(super) thread: Option<String>,
-    is_opening: bool,
-    /// With which rules the thread was opened, and what the server made of them.
-    opened_with: Option<(Rules, Option<Value>)>,
+    pub(super) greeting: Greeting,
+    pub(super) is_opening: bool,
+    /// What commands of the thread can reach, as the server told when it opened it.
+    pub(super) sandbox: Option<Value>,
+    /// The rules the server was told last.
+    pub(super) told: Option<Rules>,
+    /// The effort of the thread, which a change of its mode would reset.
+    pub(super) effort: Option<String>,
     /// What was said before the thread was there.
-    waiting: VecDeque<(TurnId, Prompt)>,
+    pub(super) waiting: VecDeque<(TurnId, Prompt)>,
     /// Turns of ours by the server's name for them.
     pub(super) turns: Vec<(String, TurnId)>,
     /// Turns of ours whose name has not come yet.
     pub(super) nameless: VecDeque<TurnId>,
     /// What was said in the middle of a turn that has no name yet.
-    unsteered: Vec<Prompt>,
-    /// An interrupt waits for the turn's name.
-    wants_interrupt: bool,
+    pub(super) unsteered: Vec<Prompt>,
+    /// The turn was interrupted; the interrupt may wait for the turn's name.
+    pub(super) is_interrupted: bool,
+    pub(super) wants_interrupt: bool,
     /// Threads of other agents that this one started, by the item that did.
     pub(super) helpers: HashMap<String, ItemId>,
+    /// Our names for the items of this turn.
+    pub(super) names: HashMap<String, ItemId>,
     /// Items that a person or a policy said no to.
     pub(super) refused: HashMap<String, ItemStatus>,
     /// What the thread had used when this turn began, and as it was told last.
@@ -84,10 +95,18 @@ pub struct AppDriver {
     pub(super) compacted: bool,
     pub(super) last_limit: Option<(u64, u64)>,
     /// The server plans, so it must be told when to stop that.
-    may_plan: bool,
-    abilities: Abilities,
-    skills: HashMap<String, String>,
-    spoke: bool,
+    pub(super) may_plan: bool,
+    pub(super) abilities: Abilities,
+    pub(super) skills: HashMap<String, String>,
+    pub(super) spoke: bool,
+}
+
+/// How far the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Greeting {
+    None,
+    Asked,
+    Done,
 }
 
 #[derive(Debug)]
@@ -99,12 +118,15 @@ struct Call {
 }
 
 #[derive(Debug)]
-enum What {
+pub(super) enum What {
     Initialize,
-    Open,
+    /// With which rules, if it is a new thread and they all went with it.
+    Open(Option<Rules>),
     Turn(TurnId),
     Review(TurnId),
     Compact(TurnId),
+    /// A turn that begins when the thread has the rules it is to have.
+    Settings(TurnId, Prompt, Rules),
     Steer(Prompt),
     Interrupt,
     Models,
@@ -127,14 +149,19 @@ impl AppDriver {
             retries: Vec::new(),
             asked: HashMap::new(),
             thread: None,
+            greeting: Greeting::None,
             is_opening: false,
-            opened_with: None,
+            sandbox: None,
+            told: None,
+            effort: None,
             waiting: VecDeque::new(),
             turns: Vec::new(),
             nameless: VecDeque::new(),
             unsteered: Vec::new(),
+            is_interrupted: false,
             wants_interrupt: false,
             helpers: HashMap::new(),
+            names: HashMap::new(),
             refused: HashMap::new(),
             used_before: None,
             used: None,
@@ -160,7 +187,13 @@ impl AppDriver {
         }
     }
 
-    fn call(&mut self, what: What, method: &'static str, params: Value, ledger: &mut Ledger) {
+    pub(super) fn call(
+        &mut self,
+        what: What,
+        method: &'static str,
+        params: Value,
+        ledger: &mut Ledger,
+    ) {
         self.send(Call { what, method, params, n_tries: 0 }, ledger);
     }
 
@@ -181,8 +214,11 @@ impl AppDriver {
         let text = result.get();
         match what {
             What::Initialize => self.initialized(serde_json::from_str(text).ok(), ledger),
-            What::Open => match serde_json::from_str::<Opened<'_>>(text) {
-                Ok(opened) => self.opened(&opened, ledger),
+            What::Open(told) => match serde_json::from_str::<Opened<'_>>(text) {
+                Ok(opened) => {
+                    self.told = told;
+                    self.opened(&opened, ledger);
+                }
                 Err(error) => self.cannot_open(protocol(method, &error), ledger),
             },
             What::Turn(turn) | What::Review(turn) => {
@@ -211,6 +247,12 @@ impl AppDriver {
                     );
                 }
             }
+            What::Settings(turn, prompt, rules) => {
+                self.told = Some(rules);
+                if ledger.is_open(&turn) {
+                    self.begin(turn, &prompt, ledger);
+                }
+            }
             What::Compact(_) | What::Steer(_) | What::Interrupt => {}
         }
     }
@@ -236,10 +278,11 @@ impl AppDriver {
         let message = too_old.as_deref().unwrap_or(&error.message);
         match call.what {
             What::Initialize => {
+                self.greeting = Greeting::None;
                 let message = format!("the app server refuses to begin: {message}");
                 self.cannot_open(Failure::new(FailureCode::Protocol, message), ledger);
             }
-            What::Open => {
+            What::Open(_) => {
                 let is_unknown = message.contains("no rollout found")
                     || message.contains("thread not found")
                     || message.contains("invalid thread id");
@@ -251,6 +294,10 @@ impl AppDriver {
             }
             What::Turn(turn) | What::Review(turn) | What::Compact(turn) => {
                 self.fail(&turn, refusal(message), ledger);
+            }
+            What::Settings(turn, ..) => {
+                let failure = refusal(message).hint("say anything in the new mode first");
+                self.fail(&turn, failure, ledger);
             }
             What::Steer(prompt) => self.unheard(&prompt, message, ledger),
             What::Interrupt => {
@@ -269,39 +316,16 @@ impl AppDriver {
             self.version = version;
         }
         ledger.write(&write::notification(Form::Bare, "initialized", None::<&()>));
+        self.greeting = Greeting::Done;
         self.open(ledger);
-    }
-
-    /// Begins, resumes or forks the thread.
-    fn open(&mut self, ledger: &mut Ledger) {
-        self.is_opening = true;
-        let Rules { policy, .. } = self.rules();
-        let mut params = json!({
-            "cwd": self.workspace,
-            "approvalPolicy": self.approval_policy(),
-            "sandbox": self.spelled(policy.reach.name()),
-        });
-        if let Some(model) = &self.model {
-            params["model"] = json!(model);
-        }
-        let method = match &self.resume {
-            None => "thread/start",
-            Some((session, fork)) => {
-                params["threadId"] = json!(session);
-                // The history is ours already.
-                params["excludeTurns"] = json!(true);
-                if *fork { "thread/fork" } else { "thread/resume" }
-            }
-        };
-        self.call(What::Open, method, params, ledger);
     }
 
     fn opened(&mut self, opened: &Opened<'_>, ledger: &mut Ledger) {
         self.is_opening = false;
         self.thread = Some(opened.thread.id.to_string());
         self.model_in_use = opened.model.as_deref().map(str::to_owned);
-        let sandbox = opened.sandbox.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        self.opened_with = Some((self.rules(), sandbox));
+        self.sandbox = opened.sandbox.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        self.effort = opened.reasoning_effort.as_deref().map(str::to_owned);
         if self.resume.as_ref().is_some_and(|(_, fork)| !fork) {
             // Not every version tells what the thread had used before.
             self.used = self.used.take().or_else(|| ledger.take_session_usage());
@@ -314,6 +338,13 @@ impl AppDriver {
             cwd: opened.cwd.as_deref().map(str::to_owned),
             abilities: Some(self.abilities.clone()),
         });
+        if self.version >= WITHOUT_ON_FAILURE && self.rules().policy.ask == AskWhen::OnFailure {
+            ledger.notice(
+                NoticeLevel::Warning,
+                "policy_replaced",
+                format!("Codex {} has no on-failure any more; it asks on-request", self.version),
+            );
+        }
         while let Some((turn, prompt)) = self.waiting.pop_front() {
             self.begin(turn, &prompt, ledger);
         }
@@ -328,6 +359,7 @@ impl AppDriver {
     fn cannot_open(&mut self, failure: Failure, ledger: &mut Ledger) {
         self.is_opening = false;
         self.waiting.clear();
+        self.drop_unsteered(ledger);
         for turn in std::mem::take(&mut self.nameless) {
             ledger.end_turn(&turn, TurnEnd::failed(failure.clone(), EndSignal::Wire));
         }
@@ -335,136 +367,8 @@ impl AppDriver {
 
     fn fail(&mut self, turn: &TurnId, failure: Failure, ledger: &mut Ledger) {
         self.nameless.retain(|nameless| nameless != turn);
+        self.drop_unsteered(ledger);
         ledger.end_turn(turn, TurnEnd::failed(failure, EndSignal::Wire));
-    }
-
-    /// Tells the server about a turn.
-    fn begin(&mut self, turn: TurnId, prompt: &Prompt, ledger: &mut Ledger) {
-        let thread = self.thread.clone().unwrap_or_default();
-        match slash_command(prompt) {
-            Some(("compact", _)) => {
-                let params = json!({"threadId": thread});
-                self.call(What::Compact(turn), "thread/compact/start", params, ledger);
-            }
-            Some(("review", rest)) => {
-                let target = match rest {
-                    "" => json!({"type": "uncommittedChanges"}),
-                    rest => json!({"type": "custom", "instructions": rest}),
-                };
-                let params = json!({"threadId": thread, "target": target, "delivery": "inline"});
-                self.call(What::Review(turn), "review/start", params, ledger);
-            }
-            _ => {
-                let params = self.turn_params(&thread, prompt);
-                self.call(What::Turn(turn), "turn/start", params, ledger);
-            }
-        }
-    }
-
-    /// Everything a turn depends on is said with each turn, so that a thread from another process
-    /// has the mode, the model and the directory this conversation has.
-    fn turn_params(&mut self, thread: &str, prompt: &Prompt) -> Value {
-        let plan = self.rules().plan;
-        let mut params = json!({
-            "threadId": thread,
-            "input": self.input(prompt),
-            "cwd": self.workspace,
-            "approvalPolicy": self.approval_policy(),
-            "sandboxPolicy": self.sandbox_policy(),
-        });
-        if let Some(model) = &self.model {
-            params["model"] = json!(model);
-        }
-        let model = self.model.as_ref().or(self.model_in_use.as_ref());
-        if (plan || self.may_plan)
-            && let Some(model) = model
-        {
-            let mode = if plan { "plan" } else { "default" };
-            params["collaborationMode"] = json!({
-                "mode": mode,
-                "settings": {
-                    "model": model,
-                    "reasoning_effort": null,
-                    "developer_instructions": null,
-                },
-            });
-            self.may_plan = plan;
-        }
-        params
-    }
-
-    /// What commands can reach. What the server made of the same rules when it opened the thread has
-    /// the directories of the user's own configuration in it.
-    fn sandbox_policy(&self) -> Value {
-        let rules = self.rules();
-        let made = match &self.opened_with {
-            Some((opened, Some(made))) if opened.policy.reach == rules.policy.reach => made.clone(),
-            _ => match rules.policy.reach {
-                Reach::ReadOnly => json!({"type": "readOnly"}),
-                Reach::WorkspaceWrite => json!({
-                    "type": "workspaceWrite",
-                    "writableRoots": [],
-                    "networkAccess": false,
-                    "excludeTmpdirEnvVar": false,
-                    "excludeSlashTmp": false,
-                }),
-                Reach::DangerFullAccess => json!({"type": "dangerFullAccess"}),
-            },
-        };
-        match rules.policy.reach {
-            Reach::WorkspaceWrite => with(made, "networkAccess", json!(rules.network)),
-            _ => made,
-        }
-    }
-
-    fn rules(&self) -> Rules {
-        Rules::of(self.mode, self.policy)
-    }
-
-    fn approval_policy(&self) -> String {
-        match self.rules().policy.ask {
-            AskWhen::OnFailure if self.version >= WITHOUT_ON_FAILURE => {
-                self.spelled(AskWhen::OnRequest.name())
-            }
-            AskWhen::Untrusted if self.version < KEBAB => "unlessTrusted".to_owned(),
-            ask => self.spelled(ask.name()),
-        }
-    }
-
-    /// A policy's name as this version writes it.
-    fn spelled(&self, name: &str) -> String {
-        if self.version >= KEBAB {
-            return name.to_owned();
-        }
-        let mut words = name.split('-');
-        let first = words.next().unwrap_or_default().to_owned();
-        words.fold(first, |joined, word| {
-            let mut letters = word.chars();
-            let initial = letters.next().map(|letter| letter.to_ascii_uppercase());
-            joined.chars().chain(initial).chain(letters).collect()
-        })
-    }
-
-    fn input(&self, prompt: &Prompt) -> Vec<Value> {
-        let text = |text: &str| json!({"type": "text", "text": text, "text_elements": []});
-        let piece = |piece: &Content| match piece {
-            Content::Image { mime, source } => match source {
-                ImageSource::Base64(data) => {
-                    let url = format!("data:{mime};base64,{}", data.preview());
-                    json!({"type": "image", "url": url})
-                }
-                ImageSource::Url(url) => match url.strip_prefix("file://") {
-                    Some(path) => json!({"type": "localImage", "path": path}),
-                    None => json!({"type": "image", "url": url}),
-                },
-                ImageSource::Blob(blob) => text(&format!("[image {}]", blob.sha256)),
-            },
-            Content::Skill { name } if self.skills.contains_key(name) => {
-                json!({"type": "skill", "name": name, "path": self.skills.get(name)})
-            }
-            other => text(&plain(other, '$').unwrap_or_default()),
-        };
-        prompt.content.iter().map(piece).collect()
     }
 
     /// A turn of ours has its name.
@@ -490,20 +394,10 @@ impl AppDriver {
         }
     }
 
-    /// Says something in the running turn.
-    fn pass_on(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
-        let (Some(thread), Some((name, _))) = (&self.thread, self.turns.last()) else {
-            self.unsteered.push(prompt.clone());
-            return;
-        };
-        let params =
-            json!({"threadId": thread, "expectedTurnId": name, "input": self.input(prompt)});
-        self.call(What::Steer(prompt.clone()), "turn/steer", params, ledger);
-    }
-
-    /// A message came too late for its turn: it begins one of its own.
+    /// A message came too late for its turn: it begins one of its own, unless the user had stopped
+    /// that turn.
     fn unheard(&mut self, prompt: &Prompt, why: &str, ledger: &mut Ledger) {
-        if ledger.current_turn().is_some() {
+        if ledger.current_turn().is_some() || self.is_interrupted {
             let text = format!("a message was not taken into the turn: {why}");
             ledger.notice(NoticeLevel::Error, "steer_refused", text);
             return;
@@ -520,7 +414,7 @@ impl AppDriver {
             return;
         }
         let wire_id = id.clone();
-        match ask::understand(id, method, params, ledger) {
+        match ask::understand(id, method, params, &self.names, ledger) {
             Err(why) => {
                 ledger.write(&write::error(Form::Bare, &wire_id, UNKNOWN_METHOD, &why));
                 ledger.notice(NoticeLevel::Warning, "unsupported_request", why);
@@ -584,16 +478,7 @@ impl AppDriver {
 
 impl Driver for AppDriver {
     fn started(&mut self, ledger: &mut Ledger) {
-        let params = json!({
-            "clientInfo": {
-                "name": "tieline",
-                "title": "tieline",
-                "version": env!("CARGO_PKG_VERSION"),
-            },
-            // Planning is an experiment of the server's.
-            "capabilities": {"experimentalApi": true},
-        });
-        self.call(What::Initialize, "initialize", params, ledger);
+        self.greet(ledger);
     }
 
     fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
@@ -614,16 +499,19 @@ impl Driver for AppDriver {
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         let Some(turn) = ledger.current_turn().cloned() else { return };
         self.last_error = None;
-        self.wants_interrupt = false;
+        (self.is_interrupted, self.wants_interrupt) = (false, false);
+        self.drop_unsteered(ledger);
         self.nameless.push_back(turn.clone());
         if self.thread.is_some() {
             self.begin(turn, prompt, ledger);
             return;
         }
         self.waiting.push_back((turn, prompt.clone()));
-        // The greeting is under way, or an earlier attempt to open the thread failed.
-        if !self.is_opening && self.spoke {
-            self.open(ledger);
+        // What failed before is tried again; what is under way goes on.
+        match self.greeting {
+            Greeting::None => self.greet(ledger),
+            Greeting::Done if !self.is_opening => self.open(ledger),
+            Greeting::Asked | Greeting::Done => {}
         }
     }
 
@@ -633,16 +521,18 @@ impl Driver for AppDriver {
     }
 
     fn interrupt(&mut self, ledger: &mut Ledger) -> bool {
+        self.is_interrupted = true;
         if self.thread.is_none() {
             // Nothing was said to the model yet.
             self.waiting.clear();
+            self.drop_unsteered(ledger);
             for turn in std::mem::take(&mut self.nameless) {
                 let end = TurnEnd::completed(EndSignal::Tieline);
                 ledger.end_turn(&turn, TurnEnd { status: TurnStatus::Interrupted, ..end });
             }
             return true;
         }
-        let (Some(thread), Some((name, _))) = (&self.thread, self.turns.last()) else {
+        let Some((thread, name)) = self.running(ledger) else {
             self.wants_interrupt = true;
             return true;
         };
@@ -697,6 +587,18 @@ impl Driver for AppDriver {
         true
     }
 
+    fn turn_of_notice(
+        &self,
+        session: Option<&str>,
+        turn: Option<&str>,
+        ledger: &Ledger,
+    ) -> Option<TurnId> {
+        // A notification of a turn that is over may come late.
+        let named = self.turns.iter().find(|(name, _)| Some(name.as_str()) == turn)?;
+        let is_mine = session.is_some() && session == self.thread.as_deref();
+        Some(&named.1).filter(|turn| is_mine && ledger.is_open(turn)).cloned()
+    }
+
     fn wake(&mut self, ledger: &mut Ledger) {
         for call in std::mem::take(&mut self.retries) {
             self.send(call, ledger);
@@ -723,22 +625,6 @@ fn commands() -> Vec<AgentCommand> {
             Some("what to look at, if not all changes"),
         ),
     ]
-}
-
-/// A prompt that is nothing but `/name rest`.
-fn slash_command(prompt: &Prompt) -> Option<(&str, &str)> {
-    let [Content::Text { text }] = prompt.content.as_slice() else { return None };
-    let line = text.preview().strip_prefix('/')?;
-    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    Some((name, rest.trim()))
-}
-
-/// An object with one field changed.
-fn with(mut object: Value, field: &str, value: Value) -> Value {
-    if let Some(fields) = object.as_object_mut() {
-        fields.insert(field.to_owned(), value);
-    }
-    object
 }
 
 fn is_null(raw: Option<&RawValue>) -> bool {

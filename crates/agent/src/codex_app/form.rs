@@ -56,7 +56,8 @@ pub(super) fn fill(schema: &RawValue, answers: &BTreeMap<String, Vec<String>>) -
     let schema: Value = serde_json::from_str(schema.get()).unwrap_or_default();
     let mut filled = Map::new();
     for (name, given) in answers {
-        let kind = schema.pointer(&format!("/properties/{name}/type")).and_then(Value::as_str);
+        let field = schema.get("properties").and_then(|fields| fields.get(name));
+        let kind = field.and_then(|field| field.get("type")).and_then(Value::as_str);
         let Some(first) = given.first() else { continue };
         let value = match kind {
             Some("array") => json!(given),

@@ -1,7 +1,7 @@
 //! Items of the server as items of ours.
 
 use serde_json::value::RawValue;
-use tieline_event::{Content, FileChange, ItemBody, ItemStatus, Json, ToolClass};
+use tieline_event::{ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, ToolClass};
 use tieline_wire::codex_app::{Change, Item};
 use tieline_wire::text::Str;
 
@@ -92,11 +92,12 @@ pub(super) fn status(item: &Item<'_>, is_over: bool) -> ItemStatus {
 /// The files of a change.
 pub(super) fn changes(changes: &[Change]) -> Vec<FileChange> {
     let one = |change: &Change| {
-        let kind = change_kind(&change.kind.kind)?;
+        // Whatever happens to it, it does not stay as it is.
+        let kind = change_kind(&change.kind.kind).unwrap_or(ChangeKind::Update);
         let moved = change.kind.move_path.clone();
-        Some(file_change(change.path.clone(), kind, moved, change.diff.clone()))
+        file_change(change.path.clone(), kind, moved, change.diff.clone())
     };
-    changes.iter().filter_map(one).collect()
+    changes.iter().map(one).collect()
 }
 
 fn sub_agent(tool: &str, title: Option<String>) -> ItemBody {

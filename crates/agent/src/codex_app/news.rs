@@ -3,13 +3,15 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
-    Configured, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Notice,
-    NoticeLevel, Origin, Plan, PlanEntry, PlanStatus, RateLimit, Stream, TurnId, TurnStatus, Usage,
+    Configured, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Native,
+    Notice, NoticeLevel, Origin, Plan, PlanEntry, PlanStatus, RateLimit, RequestId, Stream, TurnId,
+    TurnStatus, Usage,
 };
 use tieline_wire::codex_app::{
     self as wire, Delta, ErrorNews, ItemNews, PlanNews, RateLimitNews, Remark, RequestResolved,
-    Rerouted, ServerNews, ThreadNews, TokenUsage, Turn, TurnNews, UsageNews, Window,
+    Rerouted, ServerNews, ThreadNews, TokenUsage, Turn, TurnNews, UsageNews, Whose, Window,
 };
+use tieline_wire::jsonrpc::write::{self, Form};
 
 use super::driver::AppDriver;
 use super::item;
@@ -26,30 +28,30 @@ impl AppDriver {
     ) {
         let params = params.map_or("{}", RawValue::get);
         let read = match method {
-            "item/agentMessage/delta" => {
-                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Text, &it.delta))
-            }
-            "item/commandExecution/outputDelta" => {
-                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Output, &it.delta))
-            }
-            "item/plan/delta" => {
-                read(params, |it: Delta<'_>| ledger.delta(&it.item_id, Stream::Plan, &it.delta))
-            }
+            "item/agentMessage/delta" => read(params, |it: Delta<'_>| {
+                self.delta(&it.item_id, Stream::Text, &it.delta, ledger)
+            }),
+            "item/commandExecution/outputDelta" => read(params, |it: Delta<'_>| {
+                self.delta(&it.item_id, Stream::Output, &it.delta, ledger);
+            }),
+            "item/plan/delta" => read(params, |it: Delta<'_>| {
+                self.delta(&it.item_id, Stream::Plan, &it.delta, ledger)
+            }),
             "item/mcpToolCall/progress" => read(params, |it: Delta<'_>| {
                 let text = format!("{}\n", it.message.as_deref().unwrap_or_default());
-                ledger.delta(&it.item_id, Stream::Output, &text);
+                self.delta(&it.item_id, Stream::Output, &text, ledger);
             }),
             "item/reasoning/summaryPartAdded" | "item/reasoning/summaryTextDelta" => {
                 read(params, |it| self.summary(&it, ledger))
             }
             "item/reasoning/textDelta" => read(params, |it: Delta<'_>| {
                 if !self.summaries.contains_key(&*it.item_id) {
-                    ledger.delta(&it.item_id, Stream::Reasoning, &it.delta);
+                    self.delta(&it.item_id, Stream::Reasoning, &it.delta, ledger);
                 }
             }),
             "item/started" => read(params, |it| self.item(&it, false, line, ledger)),
             "item/completed" => read(params, |it| self.item(&it, true, line, ledger)),
-            "item/fileChange/patchUpdated" => read(params, |it| patch_updated(it, ledger)),
+            "item/fileChange/patchUpdated" => read(params, |it| self.patch_updated(&it, ledger)),
             "turn/started" => read(params, |it| self.turn_started(&it, ledger)),
             "turn/completed" => match serde_json::from_str::<TurnNews<'_>>(params) {
                 Ok(news) if self.is_mine(&news.thread_id) => {
@@ -66,12 +68,17 @@ impl AppDriver {
             "turn/plan/updated" => read(params, |it| self.plan(it, ledger)),
             "thread/tokenUsage/updated" => read(params, |it| self.usage(&it, ledger)),
             "thread/started" => read(params, |it| self.thread_started(&it)),
-            "thread/compacted" => {
-                self.compaction(ledger);
-                Ok(())
-            }
+            "thread/compacted" => read(params, |it: Whose<'_>| {
+                if self.is_mine(it.thread_id.as_deref().unwrap_or_default()) {
+                    self.compaction(ledger);
+                }
+            }),
             "serverRequest/resolved" => read(params, |it| self.resolved(&it, ledger)),
-            "error" => read(params, |it| self.error(&it, ledger)),
+            "error" => read(params, |it: ErrorNews<'_>| {
+                if self.is_mine(&it.thread_id) {
+                    self.error(&it, ledger);
+                }
+            }),
             "warning" | "guardianWarning" => {
                 read(params, |it| remark(&it, NoticeLevel::Warning, "warning", ledger))
             }
@@ -82,7 +89,11 @@ impl AppDriver {
                 read(params, |it| remark(&it, NoticeLevel::Info, "deprecation", ledger))
             }
             "mcpServer/startupStatus/updated" => read(params, |it| server(&it, ledger)),
-            "model/rerouted" => read(params, |it| rerouted(&it, ledger)),
+            "model/rerouted" => read(params, |it: Rerouted<'_>| {
+                if self.is_mine(&it.thread_id) {
+                    rerouted(&it, ledger);
+                }
+            }),
             "account/rateLimits/updated" => read(params, |it| self.rate_limits(&it, ledger)),
             "hook/completed" => read(params, |it| hook(&it, ledger)),
             "item/autoApprovalReview/completed" => read(params, |it| reviewed(&it, ledger)),
@@ -97,6 +108,26 @@ impl AppDriver {
         }
     }
 
+    /// An item grew. Nothing is allocated for its name.
+    fn delta(&self, item: &str, stream: Stream, text: &str, ledger: &mut Ledger) {
+        if let Some(id) = self.names.get(item) {
+            ledger.delta(id.as_str(), stream, text);
+        }
+    }
+
+    /// Our name for an item: providers may use theirs again in the next turn.
+    fn name(&mut self, item: &str, ledger: &Ledger) -> ItemId {
+        if let Some(known) = self.names.get(item) {
+            return known.clone();
+        }
+        let name = match ledger.current_turn() {
+            Some(turn) => ItemId::new(format!("{turn}:{item}")),
+            None => ItemId::from(item),
+        };
+        self.names.insert(item.to_owned(), name.clone());
+        name
+    }
+
     fn is_mine(&self, thread: &str) -> bool {
         // Where no thread is named, there is only one.
         thread.is_empty() || self.thread.as_deref() == Some(thread)
@@ -107,9 +138,9 @@ impl AppDriver {
         let part = delta.summary_index.unwrap_or(0);
         let last = self.summaries.insert(delta.item_id.to_string(), part);
         if last.is_some_and(|last| last != part) {
-            ledger.delta(&delta.item_id, Stream::Reasoning, "\n\n");
+            self.delta(&delta.item_id, Stream::Reasoning, "\n\n", ledger);
         }
-        ledger.delta(&delta.item_id, Stream::Reasoning, &delta.delta);
+        self.delta(&delta.item_id, Stream::Reasoning, &delta.delta, ledger);
     }
 
     fn item(&mut self, news: &ItemNews<'_>, is_over: bool, line: &[u8], ledger: &mut Ledger) {
@@ -134,7 +165,7 @@ impl AppDriver {
             ledger.unparsed(format!("unknown item {:?}", &*it.kind), line);
             return;
         };
-        let id = ItemId::from(&*it.id);
+        let id = self.name(&it.id, ledger);
         let mut status = item::status(it, is_over);
         if status == ItemStatus::Declined
             && let Some(refused) = self.refused.remove(&*it.id)
@@ -149,10 +180,11 @@ impl AppDriver {
         if let ItemBody::Compaction { .. } = body {
             self.compacted = true;
         }
-        let meta = Meta { parent, ..Meta::default() };
+        let native = Native { item: Some(it.id.to_string()), ..Native::default() };
+        let meta = Meta { parent, native };
         if is_over {
             self.summaries.remove(&*it.id);
-            keep_streamed(&mut body, &it.id, ledger);
+            keep_streamed(&mut body, &id, ledger);
             ledger.complete_item(meta, Item { id, status, body });
         } else {
             ledger.upsert_item(meta, Item { id, status, body });
@@ -161,7 +193,7 @@ impl AppDriver {
 
     /// The prompt another agent was given.
     fn helper_told(
-        &self,
+        &mut self,
         it: &wire::Item<'_>,
         parent: Option<ItemId>,
         is_over: bool,
@@ -172,8 +204,16 @@ impl AppDriver {
         }
         let content = it.content.map(contents).unwrap_or_default();
         let body = ItemBody::UserMessage { content };
-        let item = Item { id: ItemId::from(&*it.id), status: ItemStatus::Ok, body };
+        let item = Item { id: self.name(&it.id, ledger), status: ItemStatus::Ok, body };
         ledger.complete_item(Meta { parent, ..Meta::default() }, item);
+    }
+
+    fn patch_updated(&mut self, news: &PatchUpdated, ledger: &mut Ledger) {
+        let known = self.names.get(&news.item).and_then(|id| ledger.item(id.as_str())).cloned();
+        if let Some(item) = known {
+            let body = ItemBody::FileChange { changes: item::changes(&news.changes) };
+            ledger.upsert_item(Meta::default(), Item { body, ..item });
+        }
     }
 
     fn turn_started(&mut self, news: &TurnNews<'_>, ledger: &mut Ledger) {
@@ -198,7 +238,6 @@ impl AppDriver {
             // Its name never came; it can only be the one that waits for it.
             ended.extend(self.nameless.pop_front());
         }
-        let last = turn.items.iter().rev().find(|item| item.kind == "agentMessage");
         let (status, error) = match &*turn.status {
             "completed" => (TurnStatus::Completed, None),
             "interrupted" => (TurnStatus::Interrupted, None),
@@ -208,7 +247,7 @@ impl AppDriver {
             status,
             error,
             stop_reason: Some(turn.status.to_string()),
-            text: last.and_then(|item| item.text.as_deref()).map(str::to_owned),
+            text: turn.items.and_then(last_message),
             usage: self.spent(),
             duration_ms: turn.duration_ms,
             ..TurnEnd::completed(EndSignal::Wire)
@@ -251,11 +290,21 @@ impl AppDriver {
         self.tidy(ledger);
     }
 
-    fn tidy(&mut self, ledger: &Ledger) {
-        if ledger.current_turn().is_none() {
-            self.summaries.clear();
-            self.refused.clear();
-            self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
+    fn tidy(&mut self, ledger: &mut Ledger) {
+        if ledger.current_turn().is_some() {
+            return;
+        }
+        self.summaries.clear();
+        self.refused.clear();
+        self.names.clear();
+        let is_over = |id: &RequestId| !ledger.open_requests().any(|open| open == id);
+        let over: Vec<_> = self.asked.extract_if(|id, _| is_over(id)).collect();
+        for (_, asked) in over {
+            // The server forgets those of its own turn; another agent's would wait for ever.
+            if !self.is_mine(asked.thread.as_deref().unwrap_or_default()) {
+                let why = "the turn is over";
+                ledger.write(&write::error(Form::Bare, &asked.wire_id, -32600, why));
+            }
         }
     }
 
@@ -368,6 +417,22 @@ impl AppDriver {
     }
 }
 
+/// The text of the last message among the items of a turn. They are read one by one: what is odd
+/// about one says nothing about the turn.
+fn last_message(items: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Message {
+        #[serde(rename = "type")]
+        kind: String,
+        text: String,
+    }
+    let items: Vec<&RawValue> = serde_json::from_str(items.get()).ok()?;
+    items.iter().rev().find_map(|item| {
+        let message: Message = serde_json::from_str(item.get()).ok()?;
+        (message.kind == "agentMessage").then_some(message.text)
+    })
+}
+
 /// Reads the parameters and hands them on.
 fn read<'a, T: Deserialize<'a>>(
     params: &'a str,
@@ -377,14 +442,14 @@ fn read<'a, T: Deserialize<'a>>(
 }
 
 /// An item that is over without saying what it printed keeps what streamed.
-fn keep_streamed(body: &mut ItemBody, id: &str, ledger: &Ledger) {
+fn keep_streamed(body: &mut ItemBody, id: &ItemId, ledger: &Ledger) {
     let (ItemBody::Command { output: text, .. } | ItemBody::Reasoning { text, .. }) = body else {
         return;
     };
     if !text.is_empty() {
         return;
     }
-    let open = ledger.open_items().iter().find(|open| open.item.id.as_str() == id);
+    let open = ledger.open_items().iter().find(|open| open.item.id == *id);
     if let Some(open) = open.filter(|open| !open.streamed.is_empty()) {
         *text = open.streamed.as_str().into();
     }
@@ -418,13 +483,6 @@ struct PatchUpdated {
     #[serde(rename = "itemId")]
     item: String,
     changes: Vec<wire::Change>,
-}
-
-fn patch_updated(news: PatchUpdated, ledger: &mut Ledger) {
-    if let Some(item) = ledger.item(&news.item).cloned() {
-        let body = ItemBody::FileChange { changes: item::changes(&news.changes) };
-        ledger.upsert_item(Meta::default(), Item { body, ..item });
-    }
 }
 
 #[derive(Deserialize)]

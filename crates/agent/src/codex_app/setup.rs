@@ -30,16 +30,15 @@ impl Agent for CodexApp {
     fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
         Box::pin(self.plan(launch))
     }
-
-    fn can_fork(&self) -> bool {
-        true
-    }
 }
 
 impl CodexApp {
     async fn plan(&self, launch: Launch<'_>) -> Result<Plan, Failure> {
         let Codex { program, args, env, preamble, notify, versions } = &self.codex;
-        let version = versions.of(program, env).await?;
+        let mut version = versions.of(program, env).await?;
+        if version < FIRST_APP_SERVER {
+            version = versions.again(program, env).await?;
+        }
         if version < FIRST_APP_SERVER {
             return Err(Failure::new(
                 FailureCode::AgentCannotStart,

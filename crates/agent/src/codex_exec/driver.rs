@@ -130,6 +130,8 @@ impl ExecDriver {
             let failure = codex::session_unknown()
                 .detail(format!("it began the new session {id} instead of going on"));
             self.end(TurnEnd::failed(failure, EndSignal::Wire), ledger);
+            // Else it would work on, with all its rights and nobody who sees it.
+            ledger.stop_agent();
             return;
         }
         ledger.set_session(id);

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use tieline_event::{AskWhen, Failure, FailureCode, Mode, Policy, Reach};
 
 use super::usage::Counting;
-use crate::codex::{Codex, Rules, Version};
+use crate::codex::{Codex, Rules, Version, notify_override};
 use crate::driver::{Launch, Resume, checked_argument};
 
 /// What a version takes and prints.
@@ -131,8 +131,7 @@ pub(super) fn arguments(
     }
     add(reach(Rules::of(launch.mode, launch.policy)));
     if let Some(notify) = &codex.notify {
-        // A JSON list of strings is also a TOML one.
-        add(&["-c", &format!("notify={}", serde_json::json!(notify))]);
+        add(&["-c", &notify_override(notify)]);
     }
     if let Some(Resume { session, fork }) = launch.resume {
         if fork && !dialect.forks {
@@ -192,13 +191,20 @@ fn reach(rules: Rules) -> &'static [&'static str] {
     }
 }
 
+/// What to say of the plan mode where a wire has none.
+pub(crate) fn plan_mode_off(command: &str) -> (&'static str, String) {
+    let text = format!(
+        "`codex {command}` has no plan mode: the agent can change nothing, but nobody tells it to \
+         plan; --agent codex has one"
+    );
+    ("plan_mode_off", text)
+}
+
 /// What the user has to know before it starts: a stable name and a sentence.
 pub(super) fn caveat(mode: Mode, policy: Option<Policy>) -> Option<(&'static str, String)> {
     let rules = Rules::of(mode, policy);
     if rules.plan {
-        let text = "`codex exec` has no plan mode: the agent can change nothing, but nobody tells \
-                    it to plan; --agent codex has one";
-        return Some(("plan_mode_off", text.to_owned()));
+        return Some(plan_mode_off("exec"));
     }
     let Policy { ask, reach } = rules.policy;
     if ask == AskWhen::Never {

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use tieline_event::{
     Abilities, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode, ImageSource,
-    ItemStatus, Mode, Origin, Policy, Prompt, Reach, RequestId, TurnStatus, Usage,
+    ItemStatus, Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId, TurnId, TurnStatus,
+    Usage,
 };
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
 use tieline_wire::text::Str;
 
 use crate::codex::{Rules, Version, explain_exit};
+use crate::codex_exec::plan_mode_off;
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::plain;
@@ -30,8 +32,8 @@ const FIRST_TYPED_SANDBOX: Version = Version(0, 60, 0);
 /// How long an error waits for the end of its task. Old versions do not tell that end.
 const ERROR_STANDS: Duration = Duration::from_secs(1);
 
-/// Tasks that ended are remembered, in case something of them comes late.
-const N_ENDED: usize = 8;
+/// Tasks whose turn is over are remembered, in case something of them comes late.
+const N_TASKS: usize = 8;
 
 /// Speaks with one `codex proto` process.
 #[derive(Debug)]
@@ -47,13 +49,14 @@ pub struct ProtoDriver {
     /// What is to be submitted then.
     waiting: Vec<Waiting>,
     n_submissions: u64,
-    /// Submissions of ours whose task is over.
-    ended: VecDeque<String>,
+    tasks: VecDeque<Task>,
     asked: HashMap<RequestId, ask::Asked>,
     texts: text::Texts,
     calls: work::Calls,
     counts: Counts,
-    trouble: Trouble,
+    trouble: Option<Trouble>,
+    /// It was said that there is no plan mode.
+    told_no_plan: bool,
     spoke: bool,
 }
 
@@ -81,10 +84,21 @@ struct Counts {
     limits: Option<(u64, u64)>,
 }
 
-/// What went wrong in the running task.
-#[derive(Debug, Default)]
+/// A submission of ours that begins a task, or becomes part of the running one.
+#[derive(Debug)]
+struct Task {
+    submission: u64,
+    /// The turn that is over when the task is.
+    turn: TurnId,
+    /// The agent told something of it.
+    began: bool,
+}
+
+/// What went wrong in a task.
+#[derive(Debug)]
 struct Trouble {
-    failure: Option<Failure>,
+    submission: String,
+    failure: Failure,
     /// Nothing came since.
     is_last: bool,
 }
@@ -101,12 +115,13 @@ impl ProtoDriver {
             session: None,
             waiting: Vec::new(),
             n_submissions: 0,
-            ended: VecDeque::new(),
+            tasks: VecDeque::new(),
             asked: HashMap::new(),
             texts: text::Texts::default(),
             calls: work::Calls::default(),
             counts: Counts::default(),
-            trouble: Trouble::default(),
+            trouble: None,
+            told_no_plan: false,
             spoke: false,
         }
     }
@@ -128,10 +143,27 @@ impl ProtoDriver {
         ledger.write(&Submission { id, op }.to_line());
     }
 
-    /// Whether a submission is ours.
-    fn is_ours(&self, id: &str) -> bool {
-        let number = id.strip_prefix("sub-").and_then(|number| number.parse::<u64>().ok());
-        number.is_some_and(|number| (1..=self.n_submissions).contains(&number))
+    /// Submits what the current turn is about.
+    fn submit_task(&mut self, op: Op<'_>, ledger: &mut Ledger) {
+        self.submit(op, ledger);
+        let Some(turn) = ledger.current_turn().cloned() else { return };
+        let is_over = |task: &mut Task| !ledger.is_open(&task.turn);
+        while self.tasks.len() >= N_TASKS && self.tasks.pop_front_if(is_over).is_some() {}
+        self.tasks.push_back(Task { submission: self.n_submissions, turn, began: false });
+    }
+
+    /// The task that a submission of ours began, or may begin.
+    fn task(&mut self, id: &str) -> Option<&mut Task> {
+        let number: u64 = id.strip_prefix("sub-")?.parse().ok()?;
+        self.tasks.iter_mut().rev().find(|task| task.submission == number)
+    }
+
+    /// Whether something of a task is told after its turn. It is no part of the next one.
+    fn is_late(&mut self, id: &str, ledger: &Ledger) -> bool {
+        let Some(task) = self.task(id) else { return false };
+        let is_open = ledger.is_open(&task.turn);
+        task.began |= is_open;
+        !is_open
     }
 
     fn session_configured(&mut self, it: &sqeq::SessionConfigured<'_>, ledger: &mut Ledger) {
@@ -198,7 +230,7 @@ impl ProtoDriver {
             effort,
             ..sqeq::UserTurn::default()
         };
-        self.submit(Op::UserTurn(Box::new(turn)), ledger);
+        self.submit_task(Op::UserTurn(Box::new(turn)), ledger);
     }
 
     fn sandbox(&self, rules: Rules) -> sqeq::SandboxPolicy<'static> {
@@ -221,24 +253,29 @@ impl ProtoDriver {
     fn submit_input(&mut self, content: &[Content], ledger: &mut Ledger) {
         let items = input(content);
         let final_output_json_schema = None;
-        self.submit(Op::UserInput(sqeq::UserInput { items, final_output_json_schema }), ledger);
+        let input = sqeq::UserInput { items, final_output_json_schema };
+        self.submit_task(Op::UserInput(input), ledger);
     }
 
-    /// A task is over, and the turn with it.
+    /// A task is over, and its turn with it. A task that nobody knows ends the turn there is.
     fn end_task(&mut self, id: &str, end: TurnEnd, ledger: &mut Ledger) {
-        if let Some(turn) = ledger.oldest_turn().cloned() {
+        let turn = match self.task(id) {
+            Some(task) => Some(task.turn.clone()),
+            None => ledger.oldest_turn().cloned(),
+        };
+        if let Some(turn) = turn {
             let usage = self.spent();
             ledger.end_turn(&turn, TurnEnd { usage, ..end });
         }
-        if self.is_ours(id) {
-            self.ended.push_back(id.to_owned());
-            if self.ended.len() > N_ENDED {
-                self.ended.pop_front();
-            }
-        }
+        self.waiting.clear();
+        self.forget_task(ledger);
+    }
+
+    /// Nothing of one task is part of the next, also where the wire did not end its turn.
+    fn forget_task(&mut self, ledger: &Ledger) {
         self.texts = text::Texts::default();
         self.calls = work::Calls::default();
-        self.trouble = Trouble::default();
+        self.trouble = None;
         self.counts.before.clone_from(&self.counts.total);
         self.asked.retain(|id, _| ledger.open_requests().any(|open| open == id));
     }
@@ -253,7 +290,7 @@ impl ProtoDriver {
     fn not_understood(&mut self, line: &[u8], ledger: &mut Ledger) {
         let Some(sniffed) = sqeq::sniff(line) else { return };
         let ends = ["task_complete", "turn_complete", "turn_aborted", "error"];
-        if ends.contains(&sniffed.kind.as_str()) && !self.ended.contains(&sniffed.id) {
+        if ends.contains(&sniffed.kind.as_str()) && !self.is_late(&sniffed.id, ledger) {
             let failure = Failure::new(
                 FailureCode::Protocol,
                 "the agent ended the turn in a form that is not understood",
@@ -282,8 +319,12 @@ impl Driver for ProtoDriver {
     }
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
-        self.trouble = Trouble::default();
-        self.counts.before.clone_from(&self.counts.total);
+        self.forget_task(ledger);
+        if Rules::of(self.mode, self.policy).plan && !self.told_no_plan {
+            self.told_no_plan = true;
+            let (code, text) = plan_mode_off("proto");
+            ledger.notice(NoticeLevel::Warning, code, text);
+        }
         match self.session {
             Some(_) => self.submit_turn(&prompt.content, ledger),
             None => self.waiting.push(Waiting::Turn(prompt.content.clone())),
@@ -299,7 +340,7 @@ impl Driver for ProtoDriver {
     }
 
     fn interrupt(&mut self, ledger: &mut Ledger) -> bool {
-        if std::mem::take(&mut self.waiting).is_empty() {
+        if self.waiting.is_empty() {
             self.submit(Op::Interrupt, ledger);
         } else {
             // The agent never heard of it.
@@ -328,6 +369,9 @@ impl Driver for ProtoDriver {
             };
             // The agent says nothing more about it.
             self.refused(&asked, status, ledger);
+            if *stop && !asked.stops() {
+                self.submit(Op::Interrupt, ledger);
+            }
             // The wire has no place for a reason, so a person's word goes in as a message.
             if let Some(message) = message.as_ref().filter(|_| !stop && by != Origin::Engine) {
                 self.submit_input(&[Content::text(message.as_str())], ledger);
@@ -351,22 +395,33 @@ impl Driver for ProtoDriver {
         true
     }
 
+    fn turn_of_notice(
+        &self,
+        session: Option<&str>,
+        turn: Option<&str>,
+        ledger: &Ledger,
+    ) -> Option<TurnId> {
+        // These versions name the turn by its submission, and no session.
+        let number: u64 = turn?.strip_prefix("sub-")?.parse().ok()?;
+        let task = self.tasks.iter().rev().find(|task| task.submission == number)?;
+        let is_mine = session.is_none() || session == ledger.session();
+        Some(&task.turn).filter(|turn| is_mine && ledger.is_open(turn)).cloned()
+    }
+
     fn leaving(&mut self, ledger: &mut Ledger) {
         // The end of its input does not end it.
         self.submit(Op::Shutdown, ledger);
     }
 
     fn wake(&mut self, ledger: &mut Ledger) {
-        if std::mem::take(&mut self.trouble.is_last)
-            && let Some(failure) = self.trouble.failure.take()
-        {
-            self.end_task("", TurnEnd::failed(failure, EndSignal::Wire), ledger);
+        if let Some(it) = self.trouble.take_if(|trouble| trouble.is_last) {
+            self.end_task(&it.submission, TurnEnd::failed(it.failure, EndSignal::Wire), ledger);
         }
     }
 
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
-        match &self.trouble.failure {
-            Some(failure) => failure.clone(),
+        match &self.trouble {
+            Some(trouble) => trouble.failure.clone(),
             None => explain_exit(exit, self.spoke),
         }
     }

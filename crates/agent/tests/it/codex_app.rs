@@ -298,6 +298,11 @@ impl Replay {
         self.written.remove(at.unwrap_or_else(|| panic!("{method} in {:?}", self.written)))
     }
 
+    fn take_after_settle(&mut self, method: &str) -> Value {
+        self.settle();
+        self.take(method)["id"].clone()
+    }
+
     fn name_turn(&mut self, name: &str) {
         let start = self.take("turn/start");
         self.tell(&json!({"id": start["id"], "result": {"turn": {"id": name}}}));
@@ -733,7 +738,11 @@ fn what_another_agent_does_stands_under_the_call_that_started_it() {
             Output::Delta(_) => None,
         })
         .collect();
-    assert_eq!(parents, [("spawn".to_owned(), None), ("hi".to_owned(), Some("spawn".into()))]);
+    let expected = [
+        ("t1:spawn".to_owned(), None),
+        ("t1:hi".to_owned(), Some(tieline_event::ItemId::from("t1:spawn"))),
+    ];
+    assert_eq!(parents, expected);
 }
 
 /// Two recorded threads on one server, each with a driver that knows nothing of the other.
@@ -812,4 +821,212 @@ fn a_switchboard_gives_each_conversation_its_own_lines() {
         })
     };
     assert!(seats.iter().all(end));
+}
+
+#[test]
+fn a_mode_changed_while_the_thread_opens_holds_for_its_first_turn() {
+    let mut replay = Replay::new(&launch(Mode::Yolo));
+    let id = replay.take("initialize")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.166.0 (y)"}}));
+    let id = replay.take("thread/start")["id"].clone();
+    assert!(replay.session.set_mode(Mode::Default, None));
+    let sandbox = json!({"type": "dangerFullAccess"});
+    replay.tell(&json!({"id": id, "result": {"thread": {"id": "thread"}, "sandbox": sandbox}}));
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.settle();
+    let params = replay.take("turn/start")["params"].clone();
+    assert_eq!(params["sandboxPolicy"], json!({"type": "readOnly"}));
+}
+
+#[test]
+fn a_review_waits_until_the_thread_has_the_new_mode() {
+    let mut replay = ready(&launch(Mode::Yolo));
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.settle();
+    replay.name_turn("one");
+    replay.end_turn("one", "completed");
+    assert!(replay.session.set_mode(Mode::Default, None));
+    replay.session.start_turn(&Prompt::text("/review"));
+    replay.settle();
+    let update = replay.take("thread/settings/update");
+    assert_eq!(update["params"]["sandboxPolicy"], json!({"type": "readOnly"}));
+    assert!(replay.written.iter().all(|line| line["method"] != "review/start"));
+    replay.tell(&json!({"id": update["id"], "result": {}}));
+    replay.take("review/start");
+    // A version without that word does not review with more rights than it should have.
+    assert!(replay.session.set_mode(Mode::AcceptEdits, None));
+    replay.tell(&json!({"method": "turn/completed", "params": {
+        "threadId": "thread", "turn": {"id": "x", "status": "completed"},
+    }}));
+    replay.session.start_turn(&Prompt::text("/review"));
+    replay.settle();
+    let update = replay.take("thread/settings/update");
+    let message = "Invalid request: unknown variant `thread/settings/update`, expected one of `a`";
+    replay.tell(&json!({"id": update["id"], "error": {"code": -32600, "message": message}}));
+    assert!(shown(&replay).contains("turn.completed: Failed"), "{}", shown(&replay));
+    assert!(replay.written.iter().all(|line| line["method"] != "review/start"));
+}
+
+#[test]
+fn nothing_that_an_approval_grants_is_hidden() {
+    let reason = |method: &str, params: Value| {
+        let mut replay = running();
+        replay.ask(method, params);
+        let opened = replay.outputs.iter().find_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::RequestOpened(request) => Some(request.clone()),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        opened.unwrap().reason.unwrap()
+    };
+    let files = json!({"itemId": "i", "reason": "please", "grantRoot": "/etc"});
+    let files = reason("item/fileChange/requestApproval", files);
+    assert!(files.contains("please") && files.contains("/etc"), "{files}");
+    let command = json!({
+        "itemId": "i", "command": "ls", "additionalPermissions": {"network": {"enabled": true}},
+    });
+    let command = reason("item/commandExecution/requestApproval", command);
+    assert!(command.contains("network"), "{command}");
+    let tool = json!({"serverName": "fake", "message": "Allow?", "_meta": {
+        "codex_approval_kind": "mcp_tool_call", "persist": "session", "tool_params": {"x": 1},
+    }});
+    let tool = reason("mcpServer/elicitation/request", tool);
+    assert!(tool.contains(r#"{"x":1}"#), "{tool}");
+}
+
+#[test]
+fn a_message_of_a_turn_that_never_began_is_not_for_the_next_one() {
+    let mut replay = Replay::new(&launch(Mode::Default));
+    replay.session.start_turn(&Prompt::text("one"));
+    replay.session.steer(&Prompt::text("STALE")).unwrap();
+    assert!(replay.session.interrupt());
+    let id = replay.take_after_settle("initialize");
+    replay.tell(&json!({"id": id, "result": {}}));
+    let id = replay.take("thread/start")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"thread": {"id": "thread"}}}));
+    replay.session.start_turn(&Prompt::text("two"));
+    replay.settle();
+    replay.name_turn("two");
+    let said = replay.written.iter().any(|line| line.to_string().contains("STALE"));
+    assert!(!said, "{:?}", replay.written);
+    assert!(shown(&replay).contains("not_delivered"), "{}", shown(&replay));
+}
+
+#[test]
+fn a_message_of_a_turn_that_was_stopped_begins_none() {
+    let mut replay = running();
+    replay.session.steer(&Prompt::text("and this")).unwrap();
+    assert!(replay.session.interrupt());
+    replay.settle();
+    replay.end_turn("turn", "interrupted");
+    let steer = replay.take("turn/steer");
+    let error = json!({"code": -32600, "message": "no active turn to steer"});
+    replay.tell(&json!({"id": steer["id"], "error": error}));
+    assert!(replay.written.iter().all(|line| line["method"] != "turn/start"));
+    assert!(shown(&replay).contains("steer_refused"), "{}", shown(&replay));
+}
+
+#[test]
+fn an_older_server_is_steered_by_another_turn() {
+    let mut replay = Replay::new(&launch(Mode::Default));
+    replay.session.start_turn(&Prompt::text("go"));
+    let id = replay.take_after_settle("initialize");
+    replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.80.0 (y)"}}));
+    let id = replay.take("thread/start")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"thread": {"id": "thread"}}}));
+    replay.name_turn("turn");
+    replay.session.steer(&Prompt::text("and this")).unwrap();
+    replay.settle();
+    let start = replay.take("turn/start");
+    assert_eq!(start["params"]["input"][0]["text"], json!("and this"));
+    replay.tell(&json!({"id": start["id"], "result": {"turn": {"id": "turn"}}}));
+    replay.end_turn("turn", "completed");
+    assert_eq!(shown(&replay).matches("turn.completed").count(), 1, "{}", shown(&replay));
+}
+
+#[test]
+fn another_agent_s_request_is_answered_when_the_turn_is_over() {
+    let mut replay = running();
+    replay.tell(&json!({"method": "item/completed", "params": {"threadId": "thread", "item": {
+        "type": "collabAgentToolCall", "id": "spawn", "status": "completed",
+        "receiverThreadIds": ["helper"],
+    }}}));
+    let params = json!({"threadId": "helper", "itemId": "x", "command": "ls"});
+    let ask = json!({"method": "item/commandExecution/requestApproval", "id": 4, "params": params});
+    replay.tell(&ask);
+    replay.end_turn("turn", "completed");
+    assert_eq!(replay.written.pop().unwrap()["id"], json!(4));
+}
+
+#[test]
+fn a_greeting_that_was_refused_is_said_again() {
+    let mut replay = Replay::new(&launch(Mode::Default));
+    replay.session.start_turn(&Prompt::text("one"));
+    let id = replay.take_after_settle("initialize");
+    let error = json!({"code": -32603, "message": "not now"});
+    replay.tell(&json!({"id": id, "error": error}));
+    assert!(shown(&replay).contains("turn.completed: Failed"), "{}", shown(&replay));
+    replay.session.start_turn(&Prompt::text("two"));
+    let id = replay.take_after_settle("initialize");
+    replay.tell(&json!({"id": id, "result": {}}));
+    replay.take("thread/start");
+}
+
+#[test]
+fn an_odd_item_at_its_end_does_not_make_a_turn_fail() {
+    let mut replay = running();
+    let items = json!([{"type": "fromTheFuture", "status": {"x": 1}},
+        {"type": "agentMessage", "text": "done"}, 7]);
+    let turn = json!({"id": "turn", "status": "completed", "items": items});
+    replay.tell(&json!({
+        "method": "turn/completed", "params": {"threadId": "thread", "turn": turn},
+    }));
+    let text = shown(&replay);
+    assert!(text.contains("turn.completed: Completed") && text.contains("\"done\""), "{text}");
+}
+
+#[test]
+fn a_secret_answer_is_known_to_the_agent_alone() {
+    let mut replay = running();
+    let question = json!({"id": "key", "question": "Key?", "isSecret": true, "options": null});
+    let request = replay.ask("item/tool/requestUserInput", json!({"questions": [question]}));
+    let answers = [("key".to_owned(), vec!["hunter2".to_owned()])].into();
+    let answer = Answer::Answers { answers };
+    replay.session.answer(&request, &answer, Origin::Human, None).unwrap();
+    let mut kept = Vec::new();
+    let (written, _) = replay.session.take_writes(|_, bytes| kept.extend_from_slice(bytes));
+    assert!(String::from_utf8(written).unwrap().contains("hunter2"));
+    let kept = String::from_utf8(kept).unwrap();
+    assert!(kept.contains("[secret]") && !kept.contains("hunter2"), "{kept}");
+    let told = format!("{:?}", replay.session.take_outputs());
+    assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn who_leaves_a_shared_server_leaves_nothing_running() {
+    let mut board = AppSwitchboard::default();
+    let say = |board: &mut AppSwitchboard, seat, line: Value| {
+        board.outgoing(seat, line.to_string().as_bytes()).len()
+    };
+    say(&mut board, 0, json!({"id": 1, "method": "thread/start", "params": {}}));
+    board.incoming(json!({"id": 1, "result": {"thread": {"id": "a"}}}).to_string().as_bytes());
+    say(&mut board, 0, json!({"id": 2, "method": "turn/start", "params": {"threadId": "a"}}));
+    board.incoming(json!({"id": 2, "result": {"turn": {"id": "t"}}}).to_string().as_bytes());
+    // Another thread is being opened when it leaves.
+    say(&mut board, 0, json!({"id": 3, "method": "thread/start", "params": {}}));
+    let methods = |routed: Vec<tieline_agent::Routed>| -> Vec<String> {
+        let method = |it: &tieline_agent::Routed| {
+            let line: Value = serde_json::from_slice(&it.line).unwrap();
+            line["method"].as_str().unwrap().to_owned()
+        };
+        routed.iter().map(method).collect()
+    };
+    assert_eq!(methods(board.left(0)), ["turn/interrupt", "thread/unsubscribe"]);
+    let late = json!({"id": 3, "result": {"thread": {"id": "b"}}});
+    assert_eq!(methods(board.incoming(late.to_string().as_bytes())), ["thread/unsubscribe"]);
+    // What it still says is nobody's.
+    let news = json!({"method": "error", "params": {"threadId": "a"}});
+    assert!(board.incoming(news.to_string().as_bytes()).is_empty());
 }

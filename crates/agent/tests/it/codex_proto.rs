@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tieline_agent::codex::Version;
 use tieline_agent::codex_proto::ProtoDriver;
-use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session};
+use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
-    Answer, AskWhen, Content, FrameNo, ImageSource, Kind, Mode, Origin, Policy, Prompt, Reach,
-    RequestId, Scope,
+    Answer, AskWhen, Content, EndSignal, FrameNo, ImageSource, ItemBody, Kind, Mode, Origin,
+    Policy, Prompt, Reach, RequestId, Scope,
 };
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
@@ -349,7 +349,7 @@ fn what_was_refused_is_shown_as_such_and_a_person_s_word_is_passed_on() {
         replay.session.answer(&request, &Answer::deny("use a branch"), by, None).unwrap();
         replay.lines(&[COMPLETE]);
         let text = replay.shown();
-        let item = format!("item.completed: command call_1 {status} \"git push\"");
+        let item = format!("item.completed: command t1:call_1 {status} \"git push\"");
         assert!(text.contains(&item), "{text}");
         assert_eq!(replay.written[0]["op"]["decision"], "denied");
         let passed_on = replay.written.get(1).map(|line| &line["op"]["items"][0]["text"]);
@@ -378,8 +378,11 @@ fn a_command_that_runs_once_more_is_another_item() {
     };
     let replay = after(&[begin, &end(1), ASK, begin, &end(0), COMPLETE]);
     let text = replay.shown();
-    assert!(text.contains("command call_1 Failed \"git push\" -> \"ab\" exit Some(1)"), "{text}");
-    assert!(text.contains("command call_1:2 Ok \"git push\" -> \"ab\" exit Some(0)"), "{text}");
+    assert!(
+        text.contains("command t1:call_1 Failed \"git push\" -> \"ab\" exit Some(1)"),
+        "{text}"
+    );
+    assert!(text.contains("command t1:call_1:2 Ok \"git push\" -> \"ab\" exit Some(0)"), "{text}");
     assert_eq!(text.matches("item.started").count(), 2, "{text}");
     assert_eq!(text.matches("item.completed: command").count(), 2, "{text}");
 }
@@ -408,7 +411,7 @@ fn both_spellings_give_the_same_events() {
     ];
     let (old, new) = (after(&old), after(&new));
     assert_eq!(old.shown(), new.shown());
-    assert!(old.shown().contains("~ c Output@0 \"é\\n\""), "{}", old.shown());
+    assert!(old.shown().contains("~ t1:c Output@0 \"é\\n\""), "{}", old.shown());
     assert_eq!(old.n_ends(), 1);
 }
 
@@ -429,6 +432,16 @@ fn an_error_fails_the_turn_at_its_end_or_after_a_while_without_one() {
     replay.lines(&[COMPLETE]);
     assert_eq!(replay.n_ends(), 1);
 
+    // It is not the next turn's either.
+    let mut replay = after(&[error]);
+    replay.session.wake();
+    replay.session.start_turn(&Prompt::text("next"));
+    replay.lines(&[COMPLETE]);
+    assert_eq!(replay.n_ends(), 1, "{}", replay.shown());
+    replay.lines(&SECOND);
+    assert_eq!(replay.n_ends(), 2);
+    assert!(replay.shown().contains("t2 turn.completed: Completed by Wire"), "{}", replay.shown());
+
     // The task goes on after all.
     let mut replay =
         after(&[error, r#"{"id":"sub-1","msg":{"type":"agent_message","message":"hm"}}"#]);
@@ -438,6 +451,122 @@ fn an_error_fails_the_turn_at_its_end_or_after_a_while_without_one() {
 
     let replay = after(&[r#"{"id":"sub-1","msg":{"type":"error","message":"interrupted"}}"#]);
     assert!(replay.shown().contains("Interrupted by Wire"), "{}", replay.shown());
+}
+
+/// All that the task of the second submission tells.
+const SECOND: [&str; 3] = [
+    r#"{"id":"sub-2","msg":{"type":"task_started"}}"#,
+    r#"{"id":"sub-2","msg":{"type":"agent_message","message":"second"}}"#,
+    r#"{"id":"sub-2","msg":{"type":"task_complete","last_agent_message":"second"}}"#,
+];
+
+#[test]
+fn a_turn_that_something_else_ended_leaves_nothing_to_the_next() {
+    let mut replay = after(&[
+        r#"{"id":"sub-1","msg":{"type":"agent_message_delta","delta":"fir"}}"#,
+        r#"{"id":"sub-1","msg":{"type":"exec_command_begin","call_id":"call_0","command":["ls"],"cwd":"/"}}"#,
+    ]);
+    let turn = replay.session.ledger().current_turn().unwrap().clone();
+    let end = TurnEnd::completed(EndSignal::Notify);
+    replay.session.ledger_mut().end_turn(&turn, end);
+    replay.session.start_turn(&Prompt::text("next"));
+    replay.lines(&[r#"{"id":"sub-1","msg":{"type":"agent_message","message":"first"}}"#, COMPLETE]);
+    assert_eq!(replay.n_ends(), 1, "{}", replay.shown());
+    // What it still asks is refused, since nobody waits for it.
+    replay.lines(&[ASK]);
+    assert!(replay.requests.is_empty());
+    assert_eq!(replay.written.last().unwrap()["op"]["decision"], "denied");
+    replay.lines(&SECOND);
+    let text = replay.shown();
+    assert_eq!(replay.n_ends(), 2, "{text}");
+    assert!(text.contains("item.completed: agent_message t2:message1 Ok \"second\""), "{text}");
+    assert!(!text.contains("\"first\"") && !text.contains("\"done\""), "{text}");
+}
+
+#[test]
+fn a_call_of_the_same_name_in_the_next_turn_is_another_item() {
+    let call = |n: u32| {
+        format!(
+            r#"{{"id":"sub-{n}","msg":{{"type":"exec_command_end","call_id":"call_0","stdout":"","stderr":"","exit_code":0}}}}"#
+        )
+    };
+    let review = |n: u32| {
+        format!(r#"{{"id":"sub-{n}","msg":{{"type":"exited_review_mode","review_output":null}}}}"#)
+    };
+    let mut replay = after(&[&call(1), &review(1), COMPLETE]);
+    replay.session.start_turn(&Prompt::text("next"));
+    replay.lines(&[SECOND[0], &call(2), &review(2), &review(2), SECOND[2]]);
+    let ids: Vec<_> = replay.outputs.iter().filter_map(completed_work).collect();
+    let of = |id: &str, native: Option<&str>| (id.to_owned(), native.map(str::to_owned));
+    assert_eq!(
+        ids,
+        [
+            of("t1:call_0", Some("call_0")),
+            of("t1:review1", None),
+            of("t2:call_0", Some("call_0")),
+            of("t2:review1", None),
+            of("t2:review2", None),
+        ]
+    );
+}
+
+/// The id of a command or a review that is over, and the agent's own.
+fn completed_work(output: &Output) -> Option<(String, Option<String>)> {
+    let Output::Event(draft) = output else { return None };
+    let Kind::ItemCompleted(item) = &draft.kind else { return None };
+    let is_work = matches!(item.body, ItemBody::Command { .. } | ItemBody::Review { .. });
+    is_work.then(|| (item.id.as_str().to_owned(), draft.native.item.clone()))
+}
+
+#[test]
+fn a_word_that_came_too_late_takes_up_the_next_turn() {
+    let mut replay = after(&[]);
+    replay.session.steer(&Prompt::text("more")).unwrap();
+    replay.lines(&[COMPLETE]);
+    replay.session.start_turn(&Prompt::text("next"));
+    // The agent reads the two one after the other and answers them in one task.
+    replay.lines(&SECOND);
+    let text = replay.shown();
+    assert!(text.contains("t2 turn.completed: Completed by Wire"), "{text}");
+    assert!(!text.contains("turn.started: Agent"), "{text}");
+    replay.lines(&[COMPLETE, SECOND[0], SECOND[2]]);
+    assert_eq!(replay.n_ends(), 2, "{}", replay.shown());
+    assert!(replay.session.ledger().current_turn().is_none());
+}
+
+#[test]
+fn trouble_of_the_session_does_not_fail_the_turn() {
+    let error = r#"{"id":"","msg":{"type":"error","message":"MCP client for `docs` failed"}}"#;
+    let mut replay = after(&[error]);
+    replay.session.wake();
+    replay.lines(&[COMPLETE]);
+    let text = replay.shown();
+    assert!(text.contains("Error agent_error: MCP client for `docs` failed"), "{text}");
+    assert!(text.contains("turn.completed: Completed by Wire"), "{text}");
+    // Before there is a session it is why there is none; nothing is submitted afterwards.
+    let mut replay = Replay::new(Mode::Default, None, LAST);
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.lines(&[error]);
+    replay.session.wake();
+    replay.lines(&[CONFIGURED]);
+    assert!(replay.shown().contains("turn.completed: Failed by Wire"), "{}", replay.shown());
+    assert_eq!(replay.written, Vec::<Value>::new());
+}
+
+#[test]
+fn that_there_is_no_plan_mode_is_said_once() {
+    let mut replay = Replay::new(Mode::Default, None, LAST);
+    replay.lines(&[CONFIGURED]);
+    let turns = [Mode::Default, Mode::Plan, Mode::Default, Mode::Plan];
+    for (n, (mode, n_told)) in turns.into_iter().zip([0, 1, 1, 1]).enumerate() {
+        assert!(replay.session.set_mode(mode, None));
+        replay.session.start_turn(&Prompt::text("go"));
+        replay.lines(&[&COMPLETE.replace("sub-1", &format!("sub-{}", n + 1))]);
+        let text = replay.shown();
+        let told = "Warning plan_mode_off: `codex proto` has no plan mode";
+        assert_eq!(text.matches(told).count(), n_told, "{text}");
+        assert_eq!(replay.n_ends(), n + 1);
+    }
 }
 
 #[test]
@@ -495,11 +624,11 @@ fn parts_of_the_thinking_are_items_of_their_own() {
     assert!(!text.contains("Cancelled"), "{text}");
 }
 
+const QUESTION: &str = r#"{"id":"sub-1","msg":{"type":"request_user_input","call_id":"q","turn_id":"turn-9","questions":[{"id":"db","header":"Database","question":"Which one?","isOther":true,"isSecret":false,"options":[{"label":"SQLite","description":""}]}]}}"#;
+
 #[test]
 fn questions_are_asked_and_answered_by_turn() {
-    let mut replay = after(&[
-        r#"{"id":"sub-1","msg":{"type":"request_user_input","call_id":"q","turn_id":"turn-9","questions":[{"id":"db","header":"Database","question":"Which one?","isOther":true,"isSecret":false,"options":[{"label":"SQLite","description":""}]}]}}"#,
-    ]);
+    let mut replay = after(&[QUESTION]);
     let (_, request) = replay.requests.pop().unwrap();
     let answers = [("db".to_owned(), vec!["SQLite".to_owned()])].into();
     replay.session.answer(&request, &Answer::Answers { answers }, Origin::Human, None).unwrap();
@@ -508,6 +637,23 @@ fn questions_are_asked_and_answered_by_turn() {
         replay.written[0]["op"],
         json!({"type": "user_input_answer", "id": "turn-9", "response": {"answers": {"db": {"answers": ["SQLite"]}}}})
     );
+}
+
+#[test]
+fn a_no_that_stops_stops_the_turn_whatever_was_asked() {
+    let stop = Answer::Deny { message: None, stop: true };
+    let none = json!({"type": "user_input_answer", "id": "turn-9", "response": {"answers": {}}});
+    let abort = json!({"type": "exec_approval", "id": "sub-1", "decision": "abort"});
+    for (asked, expected) in
+        [(QUESTION, vec![none, json!({"type": "interrupt"})]), (ASK, vec![abort])]
+    {
+        let mut replay = after(&[asked]);
+        let (_, request) = replay.requests.pop().unwrap();
+        replay.session.answer(&request, &stop, Origin::Human, None).unwrap();
+        replay.settle();
+        let ops: Vec<Value> = replay.written.iter().map(|line| line["op"].clone()).collect();
+        assert_eq!(ops, expected);
+    }
 }
 
 #[test]
@@ -581,20 +727,20 @@ fn tools_searches_reviews_and_news_become_items_and_notices() {
     ]);
     let text = replay.shown();
     for line in [
-        "tool_call m Ok Mcp docs/find None input {\"q\":1e2} -> \"found\", image image/png",
-        "tool_call n Failed Mcp docs/find None input  -> \"gone\"",
-        "item.completed: web_search w Ok",
+        "tool_call t1:m Ok Mcp docs/find None input {\"q\":1e2} -> \"found\", image image/png",
+        "tool_call t1:n Failed Mcp docs/find None input  -> \"gone\"",
+        "item.completed: web_search t1:w Ok",
         "p in u",
-        "image v Ok",
-        "item.started: review t1:review InProgress",
-        "item.completed: review t1:review Ok",
+        "image t1:v Ok",
+        "item.started: review t1:review1 InProgress",
+        "item.completed: review t1:review1 Ok",
         "E\\n\\nT (/a:1-2)\\nB",
-        "compaction t1:compaction1 Ok",
+        "compaction t1:compaction2 Ok",
         "Info background: b",
         "Warning warning: w",
         "Info deprecation: d (e)",
         "Warning mcp_server: s did not start: e",
-        "item.completed: plan t1:plan2 Ok",
+        "item.completed: plan t1:plan3 Ok",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

@@ -33,7 +33,7 @@ pub(super) async fn check(agents: &Agents, workspace: &Path, checks: &mut Vec<Ch
 
 async fn version(agents: &Agents, agent: &'static str, program: &Path, env: &Env) -> Check {
     let shown = program.display().to_string();
-    let mut check = match agents.versions().of(program, env).await {
+    let mut check = match agents.versions().again(program, env).await {
         Ok(version) => {
             let mut check = serves(agent, version, &shown);
             check.version = Some(version.to_string());

@@ -146,6 +146,7 @@ fn the_socket_of_a_dead_process_is_passed_over_and_removed() {
     let tieline = Tieline::new();
     let dir = tieline.store().join("notify");
     fs::create_dir_all(&dir).unwrap();
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).unwrap();
     let mut dead = tieline.spawn(&["--version"]);
     dead.wait().unwrap();
     let stale = dir.join(format!("{}.sock", dead.id()));
@@ -313,7 +314,7 @@ fn with_notifying_codex() -> Tieline {
         env!("CARGO_BIN_EXE_tieline"),
         end_of_turn("s", "x"),
     );
-    tieline.with_codex(&script)
+    tieline.with_codex(&script).with_config("[agents.codex]\nnotify = true\n")
 }
 
 #[track_caller]

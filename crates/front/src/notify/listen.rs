@@ -2,8 +2,8 @@
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::net::{SocketAddr, UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::{Error, MOST, PATIENCE, notification, places};
+use super::{Error, MOST, PATIENCE, is_ours_alone, notification, places};
 
 /// How many may speak at once; more wait in the kernel.
 const AT_ONCE: usize = 16;
@@ -59,6 +59,10 @@ impl Socket {
             return Err(Error::NotPrivate(dir));
         }
         let path = dir.join(name);
+        if StdStream::connect(&path).is_ok() {
+            // Somebody with our number answers: one store may be seen from two containers.
+            return Err(Error::InUse(path));
+        }
         // It is of a dead process that had our number.
         match std::fs::remove_file(&path) {
             Err(err) if err.kind() != io::ErrorKind::NotFound => {
@@ -112,10 +116,7 @@ fn is_private(dir: &Path) -> Result<bool, Error> {
         }
         _ => {}
     }
-    // In a directory for everybody somebody else may have been there first, with a link perhaps.
-    let metadata = dir.symlink_metadata().map_err(Error::io("look at", dir))?;
-    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-    Ok(metadata.is_dir() && is_ours && metadata.mode() & 0o077 == 0)
+    is_ours_alone(dir)
 }
 
 async fn hear(listener: UnixListener, hub: Hub) {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::{Error, MOST, PATIENCE, places};
+use super::{Error, MOST, PATIENCE, is_ours_alone, places};
 
 /// How long the reader of a FIFO may be away or busy.
 const FIFO_PATIENCE: Duration = Duration::from_secs(2);
@@ -140,6 +140,10 @@ impl Notice {
             }
             err.to_string()
         })?;
+        let peer = stream.peer_cred().map_err(|err| err.to_string())?;
+        if peer.uid() != rustix::process::geteuid().as_raw() {
+            return Err(format!("it belongs to user {}", peer.uid()));
+        }
         let mut stream = BufReader::new(stream);
         let mut line = Vec::new();
         // Who refuses a long one need not have read it to its end: what it says counts.
@@ -158,7 +162,8 @@ impl Notice {
 
 /// The sockets of every tieline that may be running on this data directory.
 pub fn sockets(data: &Path) -> Vec<PathBuf> {
-    let entries = places(data).into_iter().filter_map(|dir| dir.read_dir().ok()).flatten();
+    let ours = places(data).into_iter().filter(|dir| is_ours_alone(dir).unwrap_or(false));
+    let entries = ours.filter_map(|dir| dir.read_dir().ok()).flatten();
     let paths = entries.flatten().map(|entry| entry.path());
     let mut sockets: Vec<PathBuf> = paths.filter(|path| owner(path).is_some()).collect();
     sockets.sort_unstable();

@@ -23,6 +23,11 @@ impl Actor {
         }
         let outputs = self.ledger_mut().take_outputs();
         let session = self.ledger_mut().take_session_change().map(str::to_owned);
+        if self.ledger_mut().take_stop()
+            && let Some(live) = &mut self.live
+        {
+            live.begin_stop(None, self.limits.stop_grace);
+        }
         if let Some(wish) = self.ledger_mut().take_wake() {
             self.wake_deadline = Some(Instant::now() + wish);
         }
@@ -67,11 +72,11 @@ impl Actor {
         self.cap_raw_log(turn_ended);
     }
 
-    /// Keeps the raw log below its cap: after a turn, and within one that writes a lot.
+    /// Keeps the raw log below its cap: after each turn, and within one that writes a lot.
     fn cap_raw_log(&mut self, turn_ended: bool) {
         let Some(most) = self.limits.raw_bytes else { return };
         // Compression makes several raw bytes one on disk, so this is early enough.
-        let is_due = self.raw_bytes > most / 4 || (turn_ended && self.raw_bytes > most / 64);
+        let is_due = self.raw_bytes > most / 4 || turn_ended;
         if is_due && self.capping.is_none() {
             self.raw_bytes = 0;
             self.capping = Some(self.store.cap_frames(self.pipeline.lease(), most));

@@ -1,9 +1,11 @@
 //! What ends a turn, where more than one thing could.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use tieline_event::{EndSignal, Event, FrameNo, Kind, Prompt, Seq, TurnCompleted, TurnStatus};
-use tieline_hub::{Error, Limits, Notification};
+use tieline_hub::{Error, Hub, Limits, Notification};
 use tieline_store::Options;
 
 use crate::bench::{Bench, Wire, is_message, key, quick, until, until_end};
@@ -66,6 +68,45 @@ async fn the_other_wires_take_a_message_in_a_turn() {
     }
 }
 
+/// The agent's own name of its last turn, where its wire tells one.
+fn turn_name(hub: &Hub) -> Option<String> {
+    let mut name = None;
+    let visit = &mut |frame: tieline_store::FrameRef<'_>| {
+        let line: Value = serde_json::from_slice(frame.bytes).unwrap_or_default();
+        if line["method"] == "turn/started" {
+            name = line["params"]["turn"]["id"].as_str().map(str::to_owned);
+        }
+        if line["msg"]["type"] == "task_started" {
+            name = line["id"].as_str().map(str::to_owned);
+        }
+        ControlFlow::Continue(())
+    };
+    hub.store().frames(&key(), FrameNo(1), visit).unwrap();
+    name
+}
+
+/// Turn one is over by its wire when its notification comes, and turn two runs.
+#[tokio::test]
+async fn a_late_notification_does_not_end_the_next_turn() {
+    for wire in [Wire::App, Wire::Proto] {
+        let script = "say One.\n---\nsay Two.\nsleep 400\nsay Three.";
+        let bench = Bench::on(wire, script);
+        let limits = Limits { notify_grace: Duration::from_millis(50), ..quick() };
+        let hub = bench.hub_with(limits, Options::default());
+        let (conversation, mut live) = bench.open(&hub).await;
+        let turn = conversation.start_turn(Prompt::text("go")).await.unwrap();
+        until_end(&mut live, &turn).await;
+        let session = hub.store().conversation(&key()).unwrap().unwrap().native_session;
+        let late = Notification { session, turn: turn_name(&hub), text: "One.".to_owned() };
+        let turn = conversation.start_turn(Prompt::text("go on")).await.unwrap();
+        until(&mut live, |event| is_message(event).then_some(())).await;
+        conversation.notified(late).await.unwrap();
+        let (_, _, end) = until_end(&mut live, &turn).await;
+        assert_eq!((end.signal, end.text.preview()), (EndSignal::Wire, "Three."), "{wire:?}");
+        hub.close_all().await;
+    }
+}
+
 /// A turn whose agent's notify program speaks up after the first message.
 async fn notified(wire: Wire, script: &str, grace: u64, to: Option<&str>) -> TurnCompleted {
     let bench = Bench::on(wire, script);
@@ -82,7 +123,9 @@ async fn notified(wire: Wire, script: &str, grace: u64, to: Option<&str>) -> Tur
     let session = to.map_or(own, str::to_owned);
     let began = Instant::now();
     let text = "Told by notify.".to_owned();
-    conversation.notified(Notification { session: Some(session), text }).await.unwrap();
+    let turn_name = turn_name(&hub);
+    let notification = Notification { session: Some(session), turn: turn_name, text };
+    conversation.notified(notification).await.unwrap();
     let (_, _, end) = until_end(&mut live, &turn).await;
     if end.signal == EndSignal::Notify {
         assert!(began.elapsed() >= Duration::from_millis(grace), "{wire:?}: the wire goes first");
@@ -172,7 +215,7 @@ async fn a_full_raw_log_loses_its_oldest_lines_and_no_event() {
         hub.store()
             .frames(&key(), FrameNo(0), &mut |frame| {
                 numbers.push(frame.no.0);
-                std::ops::ControlFlow::Continue(())
+                ControlFlow::Continue(())
             })
             .unwrap();
         assert!(numbers[0] > 0, "{wire:?}: the oldest are gone");

@@ -142,7 +142,7 @@ async fn three_conversations_with_two_seats_have_two_processes() {
 
 #[tokio::test]
 async fn an_interrupt_stops_one_of_them() {
-    let bench = Bench::on(Wire::Shared(2), "say Wait.\nsleep 700\necho");
+    let bench = Bench::on(Wire::Shared(2), "say Wait.\nsleep 5000\necho");
     let hub = bench.hub();
     let [(a, mut live_a), (b, mut live_b)] = open(&bench, &hub, ["a", "b"]).await;
     let turn_a = begin(&a, "of a").await;

@@ -1,4 +1,5 @@
 use super::{Body, Frame, Phase, parse};
+use crate::sqeq::EventMsg;
 
 fn read(line: &str) -> Frame<'_> {
     parse(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"))
@@ -28,10 +29,10 @@ fn the_lines_before_the_format_are_told_apart() {
     let config = r#"{"workdir":"/w","model":"m","approval":"never","sandbox":"read-only"}"#;
     assert!(matches!(read(config), Frame::Config { model: Some(model) } if model == "m"));
     assert!(matches!(read(r#"{"prompt":"hi"}"#), Frame::Prompt));
-    let Frame::Old(event) = read(r#"{"id":"0","msg":{"type":"error","message":"no"}}"#) else {
-        panic!("an event")
-    };
-    assert_eq!((&*event.kind, event.message.as_deref()), ("error", Some("no")));
+    let error = r#"{"id":"0","msg":{"type":"error","message":"no"}}"#;
+    assert!(matches!(read(error), Frame::Old(EventMsg::Error(it)) if it.message == "no"));
+    let odd = r#"{"id":"0","msg":{"type":"error","message":7}}"#;
+    assert!(matches!(read(odd), Frame::Unknown { name } if name == "error"));
     for line in [r#"{"id":"0","msg":{}}"#, r#"{"id":"0","msg":7}"#, "{}", r#"{"type":7}"#] {
         assert!(matches!(read(line), Frame::Unknown { .. }), "{line}");
     }

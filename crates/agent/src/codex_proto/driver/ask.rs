@@ -8,9 +8,10 @@ use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, Decision, Op, Sniffed};
 use tieline_wire::text::Str;
 
-use super::{ProtoDriver, work};
+use super::ProtoDriver;
 use crate::codex::{Version, file_changes};
 use crate::ledger::{Ledger, Meta};
+use crate::sqeq::command;
 use crate::words::{allow, allow_session, deny, first_line, stop};
 
 /// The first version that finds an approval by its call; those before find it by the submission
@@ -34,6 +35,11 @@ enum What {
 }
 
 impl Asked {
+    /// Whether a no can stop the task by itself.
+    pub(super) fn stops(&self) -> bool {
+        self.what != What::Questions
+    }
+
     /// What is submitted as the answer, or why it is none.
     pub(super) fn answer(&self, answer: &Answer) -> Result<Op<'static>, String> {
         let id = Str::Owned(self.id.clone());
@@ -85,7 +91,7 @@ impl ProtoDriver {
         it: &sqeq::ExecApprovalRequest<'_>,
         ledger: &mut Ledger,
     ) {
-        let body = work::command(&it.command, Some(&it.cwd));
+        let body = command(&it.command, Some(&it.cwd));
         let line = match &body {
             ItemBody::Command { command, .. } => command.clone(),
             _ => String::new(),
@@ -248,7 +254,8 @@ impl ProtoDriver {
         self.submit(Op::RequestPermissionsResponse(sqeq::Response { id, response }), ledger);
     }
 
-    /// A question that cannot be read is answered all the same: an open one stalls the task.
+    /// A question that cannot be read, or that comes after its turn, is answered all the same: an
+    /// open one stalls the task.
     pub(super) fn refuse_unread(&mut self, sniffed: &Sniffed, ledger: &mut Ledger) {
         let call = sniffed.call_id.clone().unwrap_or_default();
         let what = match sniffed.kind.as_str() {

@@ -1,29 +1,37 @@
 //! What each event means.
 
 use tieline_event::{
-    Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, Plan,
-    PlanEntry, PlanStatus, RateLimit, TurnStatus,
+    Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, RateLimit,
+    TurnStatus,
 };
-use tieline_wire::codex::Tokens;
 use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
 
 use super::text::Account;
-use super::{ERROR_STANDS, ProtoDriver, interrupted};
-use crate::codex::{failure, is_retry, usage};
+use super::{ERROR_STANDS, ProtoDriver, Trouble, interrupted};
+use crate::codex::{failure, is_retry};
 use crate::ledger::{Ledger, TurnEnd};
+use crate::sqeq::{plan, total};
 use crate::words::first_line;
 
 impl ProtoDriver {
     pub(super) fn event(&mut self, event: &Event<'_>, line: &[u8], ledger: &mut Ledger) {
-        // What comes late, after an interrupt for example, is not part of the next turn.
-        if self.ended.iter().any(|ended| *ended == *event.id) {
-            if let EventMsg::TokenCount(it) = &event.msg {
-                self.token_count(it, ledger);
+        if self.is_late(&event.id, ledger) {
+            match &event.msg {
+                EventMsg::TokenCount(it) => self.token_count(it, ledger),
+                EventMsg::TaskStarted(it) => self.task_started(&event.id, it, ledger),
+                // Nobody is there to answer what it may ask.
+                _ => {
+                    if let Some(sniffed) = sqeq::sniff(line) {
+                        self.refuse_unread(&sniffed, ledger);
+                    }
+                }
             }
             return;
         }
-        if !matches!(event.msg, EventMsg::TokenCount(_)) {
-            self.trouble.is_last = false;
+        if let Some(trouble) = &mut self.trouble
+            && !matches!(event.msg, EventMsg::TokenCount(_))
+        {
+            trouble.is_last = false;
         }
         match &event.msg {
             EventMsg::AgentMessageDelta(it) => self.message_delta(&it.delta, ledger),
@@ -41,9 +49,9 @@ impl ProtoDriver {
             }
             EventMsg::AgentReasoningSectionBreak(_) => self.section_break(),
             EventMsg::PlanDelta(it) => self.plan_delta(&it.delta, ledger),
-            EventMsg::PlanUpdate(it) => plan_update(it, ledger),
+            EventMsg::PlanUpdate(it) => ledger.emit(Kind::PlanUpdated(plan(it))),
             EventMsg::SessionConfigured(it) => self.session_configured(it, ledger),
-            EventMsg::TaskStarted(it) => self.task_started(it, ledger),
+            EventMsg::TaskStarted(it) => self.task_started(&event.id, it, ledger),
             EventMsg::TaskComplete(it) => self.task_complete(&event.id, it, ledger),
             EventMsg::TurnAborted(it) => self.turn_aborted(&event.id, it, ledger),
             EventMsg::Error(it) => self.error(&event.id, it, ledger),
@@ -53,16 +61,6 @@ impl ProtoDriver {
                 ledger.notice(NoticeLevel::Warning, "api_retry", first_line(&it.message));
             }
             EventMsg::TokenCount(it) => self.token_count(it, ledger),
-            EventMsg::ExecCommandBegin(it) => self.exec_begin(it, ledger),
-            EventMsg::ExecCommandEnd(it) => self.exec_end(it, ledger),
-            EventMsg::PatchApplyBegin(it) => self.patch(&it.call_id, &it.changes, ledger),
-            EventMsg::PatchApplyUpdated(it) => self.patch(&it.call_id, &it.changes, ledger),
-            EventMsg::PatchApplyEnd(it) => self.patch_end(it, ledger),
-            EventMsg::McpToolCallBegin(it) => self.mcp_begin(it, ledger),
-            EventMsg::McpToolCallEnd(it) => self.mcp_end(it, ledger),
-            EventMsg::WebSearchBegin(it) => self.search_begin(it, ledger),
-            EventMsg::WebSearchEnd(it) => self.search_end(it, ledger),
-            EventMsg::ViewImageToolCall(it) => self.view_image(it, ledger),
             EventMsg::ExecApprovalRequest(it) => self.exec_approval(&event.id, it, ledger),
             EventMsg::ApplyPatchApprovalRequest(it) => self.patch_approval(&event.id, it, ledger),
             EventMsg::RequestUserInput(it) => self.user_input(&event.id, it, ledger),
@@ -83,6 +81,7 @@ impl ProtoDriver {
             EventMsg::Unknown(it) if !event.msg.is_known() => {
                 ledger.unparsed(format!("unknown event {:?}", &*it.kind), line);
             }
+            other if self.call(other, ledger) => {}
             other => self.notice(other, ledger),
         }
     }
@@ -131,19 +130,36 @@ impl ProtoDriver {
         }
     }
 
-    fn task_started(&mut self, it: &sqeq::TaskStarted<'_>, ledger: &mut Ledger) {
+    fn task_started(&mut self, id: &str, it: &sqeq::TaskStarted<'_>, ledger: &mut Ledger) {
+        if self.task(id).is_some_and(|task| task.began && !ledger.is_open(&task.turn)) {
+            return;
+        }
         self.counts.context_window = it.model_context_window.or(self.counts.context_window);
-        if ledger.current_turn().is_none() {
-            // A word that came too late for its turn begins a task of its own.
-            ledger.begin_turn(Origin::Agent, None);
+        // A word that came too late for its turn begins a task of its own, which takes up what the
+        // next turn says, if there is one.
+        let turn = match ledger.current_turn() {
+            Some(turn) => turn.clone(),
+            None => {
+                self.forget_task(ledger);
+                ledger.begin_turn(Origin::Agent, None)
+            }
+        };
+        if let Some(task) = self.task(id) {
+            (task.turn, task.began) = (turn, true);
         }
     }
 
     fn task_complete(&mut self, id: &str, it: &sqeq::TaskComplete<'_>, ledger: &mut Ledger) {
         let text = it.last_agent_message.as_deref().map(str::to_owned);
-        let end = match self.trouble.failure.take() {
-            Some(failure) => TurnEnd::failed(failure, EndSignal::Wire),
-            None => {
+        let end = match self.trouble.take() {
+            Some(trouble) if trouble.submission == id => {
+                TurnEnd::failed(trouble.failure, EndSignal::Wire)
+            }
+            other => {
+                if let Some(Trouble { failure, .. }) = other {
+                    // Of a task that another one followed in the same turn.
+                    ledger.notice(NoticeLevel::Error, "agent_error", first_line(&failure.message));
+                }
                 self.settle_texts(ItemStatus::Ok, ledger);
                 TurnEnd::completed(EndSignal::Wire)
             }
@@ -174,12 +190,13 @@ impl ProtoDriver {
         }
         let details = it.additional_details.as_deref().unwrap_or_default();
         let failure = failure(&it.message, it.codex_error_info.as_deref()).detail(details);
-        if ledger.current_turn().is_none() {
+        // Without a submission it is about the session: a server of tools that did not start, say.
+        let is_aside = id.is_empty() && self.session.is_some();
+        if is_aside || ledger.current_turn().is_none() {
             ledger.notice(NoticeLevel::Error, "agent_error", first_line(&it.message));
             return;
         }
-        self.trouble.failure = Some(failure);
-        self.trouble.is_last = true;
+        self.trouble = Some(Trouble { submission: id.to_owned(), failure, is_last: true });
         ledger.wake_after(ERROR_STANDS);
     }
 
@@ -187,7 +204,7 @@ impl ProtoDriver {
         if let Some(info) = &it.info {
             self.counts.context_window = info.model_context_window.or(self.counts.context_window);
             // The same count comes before and after each call of the model.
-            let total = usage(tokens(&info.total_token_usage), self.counts.context_window);
+            let total = total(info, self.counts.context_window);
             if self.counts.total != total {
                 self.counts.total = total.clone();
                 ledger.emit(Kind::UsageUpdated(total));
@@ -219,29 +236,5 @@ impl ProtoDriver {
                 resets_at: window.resets_at,
             }),
         }));
-    }
-}
-
-fn plan_update(it: &sqeq::PlanUpdate<'_>, ledger: &mut Ledger) {
-    let entry = |step: &sqeq::PlanStep<'_>| PlanEntry {
-        text: step.step.to_string(),
-        status: match &*step.status {
-            "completed" => PlanStatus::Completed,
-            "in_progress" => PlanStatus::InProgress,
-            _ => PlanStatus::Pending,
-        },
-    };
-    let entries = it.plan.iter().map(entry).collect();
-    let explanation = it.explanation.as_deref().map(str::to_owned);
-    ledger.emit(Kind::PlanUpdated(Plan { entries, explanation }));
-}
-
-fn tokens(told: &sqeq::TokenUsage) -> Tokens {
-    Tokens {
-        input_tokens: told.input_tokens,
-        cached_input_tokens: told.cached_input_tokens,
-        cache_write_input_tokens: 0,
-        output_tokens: told.output_tokens,
-        reasoning_output_tokens: told.reasoning_output_tokens,
     }
 }

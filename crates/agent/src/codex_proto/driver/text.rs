@@ -34,7 +34,8 @@ pub(super) enum Account {
 }
 
 impl Texts {
-    fn name(&mut self, what: &str, ledger: &Ledger) -> ItemId {
+    /// An id for what the wire gives none.
+    pub(super) fn name(&mut self, what: &str, ledger: &Ledger) -> ItemId {
         self.n_items += 1;
         let turn = ledger.current_turn().map_or("idle", |turn| turn.as_str());
         ItemId::new(format!("{turn}:{what}{}", self.n_items))

@@ -58,14 +58,15 @@ fn a_new_session_instead_of_the_one_asked_for_fails_the_turn() {
             r#"{"type":"turn.completed","usage":{"input_tokens":9}}"#,
         ],
     );
+    assert!(replay.session.ledger_mut().take_stop(), "it is not to work on");
     replay.exit(&code(0));
     let error = replay.end().error.clone().unwrap();
     assert_eq!(error.code, FailureCode::SessionUnknown);
     assert_eq!(replay.session.ledger().session(), Some(SESSION), "the old one is kept");
     assert!(!replay.shown().contains("item."), "{}", replay.shown());
     // A branch has a new id by right, and the same id is what was asked for.
-    let branch = after(Setup { fork: true, ..going_on.clone() }, &[other]);
-    assert!(branch.ends().is_empty());
+    let mut branch = after(Setup { fork: true, ..going_on.clone() }, &[other]);
+    assert!(branch.ends().is_empty() && !branch.session.ledger_mut().take_stop());
     assert_eq!(branch.session.ledger().session(), Some("01a1e17d-0000-7000-8000-000000000000"));
     assert!(after(going_on, &[STARTED]).ends().is_empty());
 }

@@ -1,0 +1,162 @@
+//! What the events of the queue protocol mean, for the two wires of Codex that have them: `codex
+//! proto` and, up to 0.42, `codex exec`.
+
+use tieline_event::{
+    Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, PlanStatus, Text, ToolClass, Usage,
+};
+use tieline_wire::codex::Tokens;
+use tieline_wire::sqeq::{self, Changes, EventMsg};
+use tieline_wire::text::Str;
+
+use crate::codex::{bare_words, content, file_changes, search_query, usage};
+use crate::words::first_line;
+
+/// A call that began, changed or is over.
+pub(crate) struct Call<'a> {
+    /// The agent's id.
+    pub(crate) id: &'a str,
+    /// How far it is.
+    pub(crate) status: ItemStatus,
+    /// What it is.
+    pub(crate) body: ItemBody,
+    /// Why a patch failed; its item has no place for that.
+    pub(crate) trouble: Option<String>,
+}
+
+/// The call an event tells of, if it does. `begun` gives what is known of one that is open.
+pub(crate) fn call<'a>(
+    event: &'a EventMsg<'_>,
+    begun: impl FnOnce(&str) -> Option<ItemBody>,
+) -> Option<Call<'a>> {
+    let mut trouble = None;
+    let (id, status, body) = match event {
+        EventMsg::ExecCommandBegin(it) => {
+            (&it.call_id, ItemStatus::InProgress, command(&it.command, Some(&it.cwd)))
+        }
+        EventMsg::ExecCommandEnd(it) => {
+            let status = ended(it.status.as_deref(), it.exit_code == 0);
+            (&it.call_id, status, command_end(it, begun(&it.call_id)))
+        }
+        EventMsg::PatchApplyBegin(it) => (&it.call_id, ItemStatus::InProgress, patch(&it.changes)),
+        EventMsg::PatchApplyUpdated(it) => {
+            (&it.call_id, ItemStatus::InProgress, patch(&it.changes))
+        }
+        EventMsg::PatchApplyEnd(it) => {
+            let status = ended(it.status.as_deref(), it.success);
+            if status == ItemStatus::Failed && !it.stderr.is_empty() {
+                trouble = Some(first_line(&it.stderr));
+            }
+            let told = it.changes.as_ref().filter(|changes| !changes.files.is_empty());
+            let body = told.map(patch).or_else(|| begun(&it.call_id));
+            (&it.call_id, status, body.unwrap_or_else(|| patch(&Changes::default())))
+        }
+        EventMsg::McpToolCallBegin(it) => {
+            (&it.call_id, ItemStatus::InProgress, mcp(&it.invocation, Vec::new()))
+        }
+        EventMsg::McpToolCallEnd(it) => {
+            let (status, output) = match &it.result {
+                sqeq::McpResult::Ok(given) => (
+                    ended(None, given.is_error != Some(true)),
+                    given.content.iter().map(|piece| content(piece)).collect(),
+                ),
+                sqeq::McpResult::Err(why) => (ItemStatus::Failed, vec![Content::text(&**why)]),
+            };
+            (&it.call_id, status, mcp(&it.invocation, output))
+        }
+        EventMsg::WebSearchBegin(it) => {
+            let body = ItemBody::WebSearch { query: String::new(), output: Vec::new() };
+            (&it.call_id, ItemStatus::InProgress, body)
+        }
+        EventMsg::WebSearchEnd(it) => {
+            let query = search_query(&it.query, it.action.as_deref());
+            (&it.call_id, ItemStatus::Ok, ItemBody::WebSearch { query, output: Vec::new() })
+        }
+        EventMsg::ViewImageToolCall(it) => {
+            let content = Content::Link { uri: it.path.to_string(), name: None };
+            (&it.call_id, ItemStatus::Ok, ItemBody::Image { content })
+        }
+        _ => return None,
+    };
+    Some(Call { id, status, body, trouble })
+}
+
+/// A command that printed nothing yet.
+pub(crate) fn command(words: &[Str<'_>], cwd: Option<&str>) -> ItemBody {
+    let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+    ItemBody::Command {
+        command: bare_words(&words),
+        cwd: cwd.filter(|cwd| !cwd.is_empty()).map(str::to_owned),
+        description: None,
+        output: Text::default(),
+        exit_code: None,
+        background: false,
+    }
+}
+
+fn command_end(it: &sqeq::ExecCommandEnd<'_>, begun: Option<ItemBody>) -> ItemBody {
+    let mut body = begun
+        .unwrap_or_else(|| command(it.command.as_deref().unwrap_or_default(), it.cwd.as_deref()));
+    // Else it is a patch that was applied by a command.
+    if let ItemBody::Command { output, exit_code, .. } = &mut body {
+        *output = match it.aggregated_output.is_empty() {
+            false => (&*it.aggregated_output).into(),
+            // Before 0.24 or so the two streams come apart only.
+            true => format!("{}{}", &*it.stdout, &*it.stderr).into(),
+        };
+        *exit_code = Some(it.exit_code);
+    }
+    body
+}
+
+fn patch(changes: &Changes<'_>) -> ItemBody {
+    ItemBody::FileChange { changes: file_changes(changes) }
+}
+
+fn mcp(invocation: &sqeq::McpInvocation<'_>, output: Vec<Content>) -> ItemBody {
+    ItemBody::ToolCall {
+        class: ToolClass::Mcp,
+        tool: invocation.tool.to_string(),
+        server: Some(invocation.server.to_string()),
+        title: None,
+        input: invocation.arguments.as_deref().map(Json::from_raw),
+        output,
+    }
+}
+
+/// How something ended: its own word, else whether it worked.
+fn ended(word: Option<&str>, worked: bool) -> ItemStatus {
+    match word {
+        Some("declined") => ItemStatus::Declined,
+        _ if worked => ItemStatus::Ok,
+        _ => ItemStatus::Failed,
+    }
+}
+
+/// The list of steps.
+pub(crate) fn plan(it: &sqeq::PlanUpdate<'_>) -> Plan {
+    let entry = |step: &sqeq::PlanStep<'_>| PlanEntry {
+        text: step.step.to_string(),
+        status: match &*step.status {
+            "completed" => PlanStatus::Completed,
+            "in_progress" => PlanStatus::InProgress,
+            _ => PlanStatus::Pending,
+        },
+    };
+    Plan {
+        entries: it.plan.iter().map(entry).collect(),
+        explanation: it.explanation.as_deref().map(str::to_owned),
+    }
+}
+
+/// What was used since the session, or the process, began.
+pub(crate) fn total(info: &sqeq::TokenInfo, context_window: Option<u64>) -> Usage {
+    let told = &info.total_token_usage;
+    let tokens = Tokens {
+        input_tokens: told.input_tokens,
+        cached_input_tokens: told.cached_input_tokens,
+        cache_write_input_tokens: 0,
+        output_tokens: told.output_tokens,
+        reasoning_output_tokens: told.reasoning_output_tokens,
+    };
+    usage(tokens, context_window)
+}
