@@ -253,8 +253,9 @@ impl AppDriver {
             ..TurnEnd::completed(EndSignal::Wire)
         };
         // A change that got a no and stop has no end of its own on this wire.
-        for (id, status) in std::mem::take(&mut self.refused) {
-            if let Some(item) = ledger.item(&id).cloned() {
+        for (native, status) in std::mem::take(&mut self.refused) {
+            let Some(id) = self.names.get(&native) else { continue };
+            if let Some(item) = ledger.item(id.as_str()).cloned() {
                 ledger.complete_item(Meta::default(), Item { status, ..item });
             }
         }

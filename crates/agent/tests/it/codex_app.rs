@@ -1030,3 +1030,17 @@ fn who_leaves_a_shared_server_leaves_nothing_running() {
     let news = json!({"method": "error", "params": {"threadId": "a"}});
     assert!(board.incoming(news.to_string().as_bytes()).is_empty());
 }
+
+#[test]
+fn a_change_that_got_a_no_and_stop_was_declined() {
+    let mut replay = running();
+    let change = json!({"path": "/w/a", "kind": {"type": "add"}, "diff": "x"});
+    let item =
+        json!({"type": "fileChange", "id": "c", "changes": [change], "status": "inProgress"});
+    replay.tell(&json!({"method": "item/started", "params": {"threadId": "thread", "item": item}}));
+    let request = replay.ask("item/fileChange/requestApproval", json!({"itemId": "c"}));
+    replay.answer_with(&request, &Answer::Deny { message: None, stop: true });
+    replay.end_turn("turn", "interrupted");
+    let text = shown(&replay);
+    assert!(text.contains("item.completed: file_change t1:c Declined"), "{text}");
+}
