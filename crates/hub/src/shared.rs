@@ -50,7 +50,7 @@ struct Server {
 }
 
 /// Only conversations that would start the same process can share one.
-#[derive(Clone, PartialEq)]
+#[derive(PartialEq)]
 struct Kind {
     program: std::path::PathBuf,
     args: Vec<std::ffi::OsString>,
@@ -113,19 +113,18 @@ impl Servers {
     ) -> Result<Seat, tieline_proc::Error> {
         let kind =
             Kind { program: spec.program.clone(), args: spec.args.clone(), env: spec.env.clone() };
-        loop {
-            if let Some(seat) = self.free_seat(&kind, share.seats).await {
-                return Ok(seat);
-            }
-            // It is never closed.
-            let _permit = self.starting.acquire().await.ok();
-            if let Some(seat) = self.free_seat(&kind, share.seats).await {
-                return Ok(seat);
-            }
-            let child = tieline_proc::spawn(spec.clone()).await?;
-            let server = start(child, (share.switchboard)(), kind.clone(), limits);
-            self.running.lock().unwrap_or_else(PoisonError::into_inner).push(server);
+        if let Some(seat) = self.free_seat(&kind, share.seats).await {
+            return Ok(seat);
         }
+        // It is never closed.
+        let _permit = self.starting.acquire().await.ok();
+        if let Some(seat) = self.free_seat(&kind, share.seats).await {
+            return Ok(seat);
+        }
+        let child = tieline_proc::spawn(spec).await?;
+        let (server, seat) = start(child, (share.switchboard)(), kind, limits);
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).push(server);
+        Ok(seat)
     }
 
     /// A seat at a process that has room and takes us.
@@ -147,15 +146,22 @@ impl Servers {
     }
 }
 
-/// Starts the owner of a new shared process.
-fn start(child: Child, board: Box<dyn Switchboard>, kind: Kind, limits: &Limits) -> Server {
+/// Starts the owner of a new shared process, with the first seat taken.
+fn start(
+    child: Child,
+    board: Box<dyn Switchboard>,
+    kind: Kind,
+    limits: &Limits,
+) -> (Server, Seat) {
     let pid = child.pid;
     let (inbox, from_seats) = mpsc::channel(WAITING);
     let (tell_end, ended) = watch::channel(None);
+    let mut server = Server { kind, taken: Arc::new(()), next_seat: 0, pid, inbox, ended };
+    let (first, Joined { seat, lines, stderr }) = server.take();
     let task = Task {
         child,
         exchange: Exchange::new(board, limits.line),
-        seats: BTreeMap::new(),
+        seats: BTreeMap::from([(seat, (lines, stderr))]),
         from_seats,
         unwritten: Vec::new(),
         limits: limits.clone(),
@@ -165,7 +171,7 @@ fn start(child: Child, board: Box<dyn Switchboard>, kind: Kind, limits: &Limits)
         // Nobody may be left to hear it.
         tell_end.send_replace(Some(ending));
     });
-    Server { kind, taken: Arc::new(()), next_seat: 0, pid, inbox, ended }
+    (server, first)
 }
 
 impl Server {

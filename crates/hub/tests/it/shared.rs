@@ -157,3 +157,50 @@ async fn an_interrupt_stops_one_of_them() {
     hub.close_all().await;
     bench.nobody_is_left().await;
 }
+
+#[tokio::test]
+async fn a_shared_process_without_output_fails_every_turn_at_once() {
+    let bench = Bench::on(Wire::Shared(2), "say Hi.\nclose stdout\nsilence");
+    let hub = bench.hub();
+    let [(a, mut live_a), (b, mut live_b)] = open(&bench, &hub, ["a", "b"]).await;
+    let began = Instant::now();
+    let turn_a = begin(&a, "go").await;
+    let turn_b = begin(&b, "go").await;
+    for (live, turn) in [(&mut live_a, turn_a), (&mut live_b, turn_b)] {
+        let (_, _, end) = until_end(live, &turn).await;
+        assert_eq!(end.status, TurnStatus::Failed);
+    }
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    hub.close_all().await;
+    bench.nobody_is_left().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_while_the_last_one_goes_gets_a_process() {
+    let bench = Bench::on(Wire::Shared(2), "echo");
+    let hub = bench.hub();
+    for round in 0..20 {
+        let (leaving, coming) = (format!("l{round}"), format!("c{round}"));
+        let [(a, mut live_a), (b, mut live_b)] = open(&bench, &hub, [&leaving, &coming]).await;
+        echoes(&a, &mut live_a, "first").await;
+        let (closed, ()) = tokio::join!(a.close(), echoes(&b, &mut live_b, "second"));
+        closed.unwrap();
+        b.close().await.unwrap();
+    }
+    hub.close_all().await;
+    bench.nobody_is_left().await;
+}
+
+#[tokio::test]
+async fn a_shared_process_that_does_not_start_is_tried_once() {
+    let bench = Bench::on(Wire::Shared(2), "exit 7");
+    let hub = bench.hub();
+    let [(a, mut live_a)] = open(&bench, &hub, ["a"]).await;
+    let turn = begin(&a, "go").await;
+    let (events, _, end) = until_end(&mut live_a, &turn).await;
+    assert_eq!(end.status, TurnStatus::Failed);
+    let is_start = |event: &&Event| matches!(event.kind, Kind::ProcessSpawned(_));
+    assert_eq!(events.iter().filter(is_start).count(), 1);
+    hub.close_all().await;
+    bench.nobody_is_left().await;
+}
