@@ -1,11 +1,11 @@
 //! The one owner of a conversation.
 
+mod clock;
 mod publish;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tieline_agent::{Launch, Ledger, Resume, TurnEnd};
 use tieline_event::{
@@ -16,7 +16,7 @@ use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, S
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::conversation::{Conversation, Message, Notification, OpenOptions, Reply};
+use crate::conversation::{Conversation, Message, OpenOptions, Reply};
 use crate::error::Error;
 use crate::hub::Registry;
 use crate::limits::Limits;
@@ -265,7 +265,7 @@ impl Actor {
         };
         let capped = async {
             match capping {
-                Some(capping) => capping.await.ok().and_then(Result::ok),
+                Some(capping) => clock::capped(capping).await,
                 None => std::future::pending().await,
             }
         };
@@ -425,39 +425,6 @@ impl Actor {
         });
     }
 
-    /// The raw log was capped; what went is told. A failure was logged by the store.
-    fn tell_capped(&mut self, dropped: Option<Capped>) {
-        self.capping = None;
-        let Some(Capped { n_frames: 1.., bytes }) = dropped else { return };
-        let n_frames = dropped.map_or(0, |it| it.n_frames);
-        let text = format!(
-            "the raw log is full: its {n_frames} oldest lines were dropped ({bytes} bytes on disk); \
-             the transcript is whole"
-        );
-        self.ledger_mut().notice(NoticeLevel::Info, "raw_log_capped", text);
-    }
-
-    /// The agent did something, so it is not silent.
-    fn heard(&mut self) {
-        if let Some((.., deadline)) = &mut self.notified {
-            *deadline = Instant::now() + self.limits.notify_grace;
-        }
-        let limit = self.limits.silence;
-        let is_silent_kind = self.live.as_ref().is_some_and(|it| it.session.ends_in_silence());
-        self.silence_deadline =
-            limit.filter(|_| is_silent_kind).map(|limit| Instant::now() + limit);
-    }
-
-    /// The agent's notify program ran. What it says counts when the wire stays silent.
-    fn on_notification(&mut self, notification: Notification) {
-        let Some(live) = &self.live else { return };
-        let (session, turn) = (notification.session.as_deref(), notification.turn.as_deref());
-        if let Some(turn) = live.session.turn_of_notice(session, turn) {
-            let deadline = Instant::now() + self.limits.notify_grace;
-            self.notified = Some((turn, notification.text, deadline));
-        }
-    }
-
     fn interrupt(&mut self) -> Result<(), Error> {
         let Some(live) = &mut self.live else { return Err(Error::NoTurn) };
         if live.session.ledger().current_turn().is_none() {
@@ -581,72 +548,6 @@ impl Actor {
         self.flush().await;
     }
 
-    async fn on_deadline(&mut self) {
-        let now = Instant::now();
-        let is_due = |deadline: &mut Instant| *deadline <= now;
-        if self.turn_deadline.take_if(is_due).is_some() {
-            self.time_out();
-        }
-        if self.interrupt_deadline.take_if(is_due).is_some()
-            && let Some(live) = &mut self.live
-        {
-            tracing::warn!(conversation = %self.key, "the agent ignores the interrupt");
-            live.begin_stop(None, self.limits.stop_grace);
-        }
-        if self.wake_deadline.take_if(is_due).is_some()
-            && let Some(live) = &mut self.live
-        {
-            live.session.wake();
-        }
-        if self.silence_deadline.take_if(is_due).is_some()
-            && let Some(turn) = self.ledger().oldest_turn().cloned()
-        {
-            if !self.ledger().open_items().is_empty() {
-                // A command that runs for long is not the end.
-                return self.heard();
-            }
-            let end = TurnEnd::completed(EndSignal::Idle);
-            self.ledger_mut().end_turn(&turn, end);
-            self.lay_to_rest(Some("silent")).await;
-        }
-        if let Some((turn, text, _)) = self.notified.take_if(|(.., deadline)| *deadline <= now) {
-            let text = Some(text).filter(|text| !text.is_empty());
-            let end = TurnEnd { text, ..TurnEnd::completed(EndSignal::Notify) };
-            self.ledger_mut().end_turn(&turn, end);
-            if self.live.as_ref().is_some_and(|live| !live.forgets) {
-                // It may still be busy with what is over for everybody else.
-                self.lay_to_rest(Some("notified")).await;
-            }
-        }
-        if self.idle_deadline.take_if(is_due).is_some() {
-            let ledger = self.ledger();
-            if ledger.current_turn().is_none() && ledger.open_items().is_empty() {
-                self.lay_to_rest(Some("idle")).await;
-                self.flush().await;
-                self.tail.rest();
-            } else {
-                self.idle_deadline = Some(now + self.limits.idle);
-            }
-        }
-    }
-
-    fn time_out(&mut self) {
-        let seconds = self.limits.turn_timeout.unwrap_or_default().as_secs_f64();
-        let failure = Failure::new(
-            FailureCode::Timeout,
-            format!("the turn took longer than {seconds} seconds"),
-        )
-        .hint("raise --timeout, or ask for smaller steps");
-        let Some(live) = &mut self.live else { return };
-        let Some(turn) = live.session.ledger().oldest_turn().cloned() else { return };
-        live.session.ledger_mut().overrule(turn, failure, EndSignal::Timeout);
-        let patience = self.limits.interrupt_grace.min(Duration::from_secs(1));
-        if !live.session.interrupt() {
-            live.signal_interrupt();
-        }
-        self.interrupt_deadline = Some(Instant::now() + patience);
-    }
-
     /// After a turn: the next one, or rest.
     async fn go_on(&mut self) {
         if self.ledger().current_turn().is_some() {
@@ -682,8 +583,8 @@ impl Actor {
             live.write();
         }
         self.lay_to_rest(Some("closed")).await;
-        if let Some(capping) = self.capping.take() {
-            let dropped = capping.await.ok().and_then(Result::ok);
+        if let Some(mut capping) = self.capping.take() {
+            let dropped = clock::capped(&mut capping).await;
             self.tell_capped(dropped);
         }
         let closed = Closed { reason: "closed".to_owned() };

@@ -147,12 +147,7 @@ impl Servers {
 }
 
 /// Starts the owner of a new shared process, with the first seat taken.
-fn start(
-    child: Child,
-    board: Box<dyn Switchboard>,
-    kind: Kind,
-    limits: &Limits,
-) -> (Server, Seat) {
+fn start(child: Child, board: Box<dyn Switchboard>, kind: Kind, limits: &Limits) -> (Server, Seat) {
     let pid = child.pid;
     let (inbox, from_seats) = mpsc::channel(WAITING);
     let (tell_end, ended) = watch::channel(None);
