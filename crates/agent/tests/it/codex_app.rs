@@ -1044,3 +1044,44 @@ fn a_change_that_got_a_no_and_stop_was_declined() {
     let text = shown(&replay);
     assert!(text.contains("item.completed: file_change t1:c Declined"), "{text}");
 }
+
+#[test]
+fn everything_that_grows_streams() {
+    let mut replay = running();
+    let begin = |id: &str, kind: &str| {
+        let item = json!({"type": kind, "id": id, "status": "inProgress"});
+        json!({"method": "item/started", "params": {"threadId": "thread", "item": item}})
+    };
+    let grow = |method: &str, id: &str, more: Value| {
+        let mut params = json!({"threadId": "thread", "turnId": "turn", "itemId": id});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"method": method, "params": params})
+    };
+    for (id, kind) in [("p", "plan"), ("m", "mcpToolCall"), ("r", "reasoning"), ("s", "reasoning")]
+    {
+        replay.tell(&begin(id, kind));
+    }
+    replay.tell(&grow("item/plan/delta", "p", json!({"delta": "- a"})));
+    replay.tell(&grow("item/mcpToolCall/progress", "m", json!({"message": "half"})));
+    let raw = |text: &str| json!({"delta": text, "contentIndex": 0});
+    replay.tell(&grow("item/reasoning/textDelta", "r", raw("raw")));
+    let part = |index: u32, text: &str| json!({"delta": text, "summaryIndex": index});
+    let added = json!({"summaryIndex": 0});
+    replay.tell(&grow("item/reasoning/summaryPartAdded", "s", added));
+    replay.tell(&grow("item/reasoning/summaryTextDelta", "s", part(0, "one")));
+    replay.tell(&grow("item/reasoning/textDelta", "s", raw("not shown beside a summary")));
+    replay.tell(&grow("item/reasoning/summaryTextDelta", "s", part(1, "two")));
+    let deltas: Vec<String> =
+        shown(&replay).lines().filter(|line| line.contains('~')).map(str::to_owned).collect();
+    assert_eq!(
+        deltas,
+        [
+            r#"  ~ t1:p Plan@0 "- a""#,
+            r#"  ~ t1:m Output@0 "half\n""#,
+            r#"  ~ t1:r Reasoning@0 "raw""#,
+            r#"  ~ t1:s Reasoning@0 "one""#,
+            r#"  ~ t1:s Reasoning@3 "\n\n""#,
+            r#"  ~ t1:s Reasoning@5 "two""#,
+        ]
+    );
+}
