@@ -237,6 +237,18 @@ impl Ledger {
         std::mem::take(&mut self.outputs)
     }
 
+    /// How much is to be stored and shown.
+    pub(crate) fn n_outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// The last output goes to an earlier place.
+    pub(crate) fn move_last_output(&mut self, to: usize) {
+        if let Some(rotated) = self.outputs.get_mut(to..) {
+            rotated.rotate_right(1.min(rotated.len()));
+        }
+    }
+
     /// Takes what is to be written to the agent.
     pub fn take_writes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.writes)
@@ -376,7 +388,10 @@ impl Ledger {
             Some(open) => (open.turn, open.meta),
             None => (self.turn_of(meta.parent.as_ref()), meta),
         };
-        if let (ItemBody::AgentMessage { text }, None) = (&item.body, &meta.parent) {
+        // What was cut off is not what the agent had to say.
+        if let (ItemBody::AgentMessage { text }, None, ItemStatus::Ok) =
+            (&item.body, &meta.parent, item.status)
+        {
             let text = text.preview();
             if let Some(open) = self.turns.iter_mut().find(|open| Some(&open.id) == turn.as_ref()) {
                 open.last_text = Some(text.to_owned());

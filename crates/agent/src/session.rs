@@ -163,12 +163,15 @@ impl Session {
         policy: Option<String>,
     ) -> Result<(), Refused> {
         let shown = self.without_secrets(request, answer);
+        let before = self.ledger.n_outputs();
         self.driver.answer(request, answer, by, &mut self.ledger)?;
         if matches!(answer, Answer::Deny { stop: true, .. }) {
             self.interrupted = true;
         }
         let resolved = Resolved { request: request.clone(), answer: shown, by, policy };
         self.ledger.close_request(request, Kind::RequestResolved(resolved));
+        // The answer comes before what it brought about.
+        self.ledger.move_last_output(before);
         Ok(())
     }
 

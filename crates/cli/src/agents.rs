@@ -117,6 +117,8 @@ impl Agents {
         for name in AUTO {
             match self.program(name, workspace) {
                 Ok(path) => return Ok((name, Some(format!("found {}", path.display())))),
+                // What the user named and is not there is a mistake, not a missing agent.
+                Err(failure) if self.is_named(name) => return Err(failure.into()),
                 Err(failure) => why = format!("{why}; {}", failure.message),
             }
         }
@@ -135,7 +137,7 @@ impl Agents {
             };
             return found.map_err(|err| {
                 failure(format!("{place} does not name a program: {err}"))
-                    .hint("give its absolute path")
+                    .hint(format!("correct {place}, or take it away"))
             });
         }
         let in_path = tieline_proc::resolve(program.file, workspace, path_variable().as_deref());
@@ -154,6 +156,11 @@ impl Agents {
                  in the configuration"
             ))
         })
+    }
+
+    /// Whether the user named the program of an agent.
+    pub(crate) fn is_named(&self, agent: &str) -> bool {
+        self.named(&Program::of(agent)).is_some()
     }
 
     /// What the user named, and where.

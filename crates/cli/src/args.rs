@@ -33,7 +33,8 @@ Configuration (TOML, see --config):
                    env = {{ NAME = \"value\" }}, pass = [\"NAME\"] of secrets to let through,
                    preamble = true to begin each prompt with a line `Workspace: DIR`
   [agents.claude]  besides: lifetime = \"conversation\" or \"turn\"
-  [agents.codex]   besides: notify = true to have Codex call `tieline notify` at each turn's end,
+  [agents.codex]   besides: notify = true to have Codex call `tieline notify` at each turn's end
+                   instead of what its own configuration says,
                    shared = N conversations for each server process (1), for programs that keep
                    several open
   [agents.codex-exec], [agents.codex-proto]
@@ -156,7 +157,7 @@ pub(crate) struct RunArgs {
     /// Without it a new one begins; its key is shown at the end.
     #[arg(long, short, value_name = "KEY")]
     pub(crate) conversation: Option<ConversationKey>,
-    /// Where the agent works; by default here.
+    /// Where the agent works; by default here, or where the conversation has worked so far.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
     /// How much the agent may do without asking.

@@ -5,6 +5,7 @@ use tieline_event::{Mode, Policy, Timestamp};
 use tieline_front::sanitize::one_line;
 use tieline_store::{Conversation, Filter};
 
+use crate::agents::NAMES;
 use crate::args::{Global, ListArgs};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -35,6 +36,10 @@ struct Row<'a> {
 
 /// Lists conversations, the most recently active first.
 pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
+    if let Some(agent) = args.agent.as_deref().filter(|agent| !NAMES.contains(agent)) {
+        let known = NAMES.join(", ");
+        return Err(Error::usage(format!("unknown agent {agent:?}; the agents are {known}")));
+    }
     let store = open_store(global)?;
     let filter = Filter { agent: args.agent.clone(), ..Filter::default() };
     let conversations = store.conversations(&filter)?;
@@ -64,6 +69,8 @@ pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
         let json = serde_json::to_string_pretty(&rows)
             .map_err(|err| Error::new(Exit::Failed, err.to_string()))?;
         print(&format!("{json}\n"))?;
+    } else if let (true, Some(agent)) = (conversations.is_empty(), &args.agent) {
+        print(&format!("There are no conversations with {}.\n", one_line(agent)))?;
     } else if conversations.is_empty() {
         print("There are no conversations yet. Begin one: tieline run \"…\"\n")?;
     } else {

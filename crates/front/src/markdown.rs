@@ -34,13 +34,16 @@ impl Document {
             Kind::ConversationOpened(opened) => {
                 let model =
                     opened.model.as_ref().map(|it| format!(", model {it}")).unwrap_or_default();
+                let from = opened.forked_from.as_ref();
+                let from = from.map(|it| format!(", branched off from {it}")).unwrap_or_default();
                 out.push_str(&format!(
-                    "\n*Opened {} with {} in {}, mode {}{}.*\n",
+                    "\n*Opened {} with {} in {}, mode {}{}{}.*\n",
                     event.ts,
                     one_line(&opened.agent),
                     code(&opened.workspace),
                     opened.mode,
                     one_line(&model),
+                    one_line(&from),
                 ));
             }
             Kind::TurnStarted(_) => {

@@ -15,8 +15,13 @@ pub(crate) const LOG_IN: &str = "log in with `codex login`, or with a key: \
                                  printenv OPENAI_API_KEY | codex login --with-api-key";
 
 /// Secrets of others are kept from agents, and so may be the key of such a provider.
-const PASS_IT: &str = "set the variable, and let it through to Codex: pass = [\"NAME\"] under \
-                       [agents.codex] in tieline's configuration";
+fn pass_it(message: &str) -> String {
+    let name = message.split('`').nth(1).unwrap_or("NAME");
+    format!(
+        "set {name}, and let it through to Codex: pass = [\"{name}\"] in the agent's table of \
+         tieline's configuration"
+    )
+}
 
 /// A failure of a turn: the message, and the wire's own classification where it has one.
 ///
@@ -40,7 +45,7 @@ pub(crate) fn failure(message: &str, info: Option<&RawValue>) -> Failure {
     };
     let failure = Failure { http_status: status, ..Failure::new(code, text) };
     match code {
-        FailureCode::NotLoggedIn if message.contains(MISSING) => failure.hint(PASS_IT),
+        FailureCode::NotLoggedIn if message.contains(MISSING) => failure.hint(pass_it(message)),
         FailureCode::NotLoggedIn => failure.hint(LOG_IN),
         FailureCode::RateLimited => failure.hint("wait, or use another account or model"),
         FailureCode::ProviderUnavailable => failure.hint("try again in a while"),
@@ -92,7 +97,7 @@ pub(crate) fn explain_exit(exit: &ExitInfo, spoke: bool) -> Failure {
     }
     if stderr.contains(MISSING) {
         return failure(FailureCode::NotLoggedIn, "Codex misses the key of its model provider")
-            .hint(PASS_IT);
+            .hint(pass_it(stderr));
     }
     let message = format!("Codex {} during the turn", exit.describe());
     let going_on = "the conversation goes on with the next message";

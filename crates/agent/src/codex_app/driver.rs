@@ -35,6 +35,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long the server has to answer the greeting.
+pub(super) const GREETING: Duration = Duration::from_secs(30);
+
 /// `on-failure` is gone from this version on; what replaced it is `on-request`.
 pub(super) const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
 
@@ -600,6 +603,17 @@ impl Driver for AppDriver {
     }
 
     fn wake(&mut self, ledger: &mut Ledger) {
+        if self.greeting == Greeting::Asked && self.retries.is_empty() {
+            let seconds = GREETING.as_secs();
+            let failure = Failure::new(
+                FailureCode::AgentCannotStart,
+                format!("the app server did not answer within {seconds} seconds"),
+            )
+            .hint("check args and program in tieline's configuration");
+            self.cannot_open(failure, ledger);
+            ledger.stop_agent();
+            return;
+        }
         for call in std::mem::take(&mut self.retries) {
             self.send(call, ledger);
         }

@@ -386,10 +386,26 @@ impl AppDriver {
                 Some(details) => format!("{} ({details})", &*error.message),
                 None => error.message.to_string(),
             };
+            // What streamed so far is told anew, under another name.
+            self.cancel_texts(ledger);
             ledger.notice(NoticeLevel::Warning, "api_retry", text);
         } else {
             // The turn's end tells it; this is for one that forgets to.
             self.last_error = Some(failure(&error.message, error.codex_error_info));
+        }
+    }
+
+    /// Texts that grow will not go on.
+    fn cancel_texts(&mut self, ledger: &mut Ledger) {
+        let is_text = |body: &ItemBody| {
+            matches!(body, ItemBody::AgentMessage { .. } | ItemBody::Reasoning { .. })
+        };
+        let open = ledger.open_items().iter().filter(|it| is_text(&it.item.body));
+        let open: Vec<Item> =
+            open.filter(|it| it.meta.parent.is_none()).map(|it| it.snapshot()).collect();
+        for item in open {
+            let status = ItemStatus::Cancelled;
+            ledger.complete_item(Meta::default(), Item { status, ..item });
         }
     }
 

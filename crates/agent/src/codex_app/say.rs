@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tieline_event::{AskWhen, Content, ImageSource, NoticeLevel, Prompt, Reach, TurnId};
 
-use super::driver::{AppDriver, FIRST_STEER, Greeting, KEBAB, WITHOUT_ON_FAILURE, What};
+use super::driver::{AppDriver, FIRST_STEER, GREETING, Greeting, KEBAB, WITHOUT_ON_FAILURE, What};
 use crate::codex::Rules;
 use crate::ledger::Ledger;
 use crate::words::plain;
@@ -21,6 +21,7 @@ impl AppDriver {
             "capabilities": {"experimentalApi": true},
         });
         self.call(What::Initialize, "initialize", params, ledger);
+        ledger.wake_after(GREETING);
     }
 
     /// Begins, resumes or forks the thread.

@@ -57,6 +57,8 @@ pub struct ProtoDriver {
     trouble: Option<Trouble>,
     /// It was said that there is no plan mode.
     told_no_plan: bool,
+    /// It has no sandbox on this system, which is still to be told.
+    lacks_sandbox: bool,
     spoke: bool,
 }
 
@@ -122,8 +124,16 @@ impl ProtoDriver {
             counts: Counts::default(),
             trouble: None,
             told_no_plan: false,
+            lacks_sandbox: false,
             spoke: false,
         }
+    }
+
+    /// On this system it starts no sandbox, which users have to know.
+    #[must_use]
+    pub fn without_sandbox(mut self, lacks_sandbox: bool) -> Self {
+        self.lacks_sandbox = lacks_sandbox;
+        self
     }
 
     fn abilities() -> Abilities {
@@ -324,6 +334,12 @@ impl Driver for ProtoDriver {
             self.told_no_plan = true;
             let (code, text) = plan_mode_off("proto");
             ledger.notice(NoticeLevel::Warning, code, text);
+        }
+        let reach = Rules::of(self.mode, self.policy).policy.reach;
+        if reach != Reach::DangerFullAccess && std::mem::take(&mut self.lacks_sandbox) {
+            let text = "`codex proto` starts no sandbox on Linux: what would run in one fails, unless \
+                        the agent asks and gets a yes; --yolo runs everything without";
+            ledger.notice(NoticeLevel::Warning, "sandbox_missing", text);
         }
         match self.session {
             Some(_) => self.submit_turn(&prompt.content, ledger),

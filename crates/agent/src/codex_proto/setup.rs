@@ -39,7 +39,8 @@ impl CodexProto {
         let Codex { program, env, preamble, versions, .. } = &self.codex;
         let version = versions.of(program, env).await?;
         let args = self.args(&launch, version)?;
-        let driver = Box::new(ProtoDriver::new(&launch, version));
+        let driver = ProtoDriver::new(&launch, version);
+        let driver = Box::new(driver.without_sandbox(cfg!(target_os = "linux")));
         Ok(Plan {
             args,
             forgets: version > LAST_RESUME,

@@ -15,7 +15,9 @@ pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
     let workspace = std::env::current_dir().unwrap_or_else(|_| "/".into());
     match agents.program("claude", &workspace) {
         Err(failure) => {
-            let mut check = Check::new("agents", "claude", State::Missing, failure.message);
+            let is_named = agents.is_named("claude");
+            let state = if is_named { State::Bad } else { State::Missing };
+            let mut check = Check::new("agents", "claude", state, failure.message);
             check.advice = failure.hint;
             checks.push(check);
         }

@@ -15,7 +15,9 @@ pub(super) async fn check(agents: &Agents, workspace: &Path, checks: &mut Vec<Ch
     for agent in AGENTS {
         match agents.program(agent, workspace) {
             Err(failure) => {
-                let mut check = Check::new("agents", agent, State::Missing, failure.message);
+                let is_named = agents.is_named(agent);
+                let state = if is_named { State::Bad } else { State::Missing };
+                let mut check = Check::new("agents", agent, state, failure.message);
                 check.advice = failure.hint;
                 checks.push(check);
             }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use tieline_event::{
-    Configured, Delta, Event, Exited, FrameRange, Item, ItemBody, ItemId, ItemStatus, Kind, Notice,
-    NoticeLevel, Origin, Plan, PlanStatus, Resolved, Stream, Text, Timestamp, ToolClass,
-    TurnCompleted, TurnStarted, TurnStatus,
+    Answer, Configured, Delta, Event, Exited, FrameRange, Item, ItemBody, ItemId, ItemStatus, Kind,
+    Notice, NoticeLevel, Origin, Plan, PlanStatus, RequestBody, Resolved, Stream, Text, Timestamp,
+    ToolClass, TurnCompleted, TurnStarted, TurnStatus,
 };
 
 use super::ask;
@@ -32,6 +32,8 @@ pub struct Renderer {
     said_something: bool,
     is_introduced: bool,
     is_asking: bool,
+    /// What was asked last is a question, not an approval.
+    asks_question: bool,
     n_ticks: usize,
 }
 
@@ -76,6 +78,7 @@ impl Renderer {
             said_something: false,
             is_introduced: false,
             is_asking: false,
+            asks_question: false,
             n_ticks: 0,
         }
     }
@@ -105,9 +108,15 @@ impl Renderer {
         match &event.kind {
             Kind::ConversationOpened(opened) => {
                 if self.page.look.voices == Voices::Both {
+                    let from = opened.forked_from.as_ref();
+                    let from = from.map(|from| format!(", branched off from {from}"));
                     let text = format!(
-                        "— {} with {} in {}, mode {}",
-                        event.conversation, opened.agent, opened.workspace, opened.mode
+                        "— {} with {} in {}, mode {}{}",
+                        event.conversation,
+                        opened.agent,
+                        opened.workspace,
+                        opened.mode,
+                        from.unwrap_or_default()
                     );
                     self.page.line(0, Style::Dim, &one_line(&text));
                 }
@@ -130,6 +139,7 @@ impl Renderer {
             }
             Kind::RequestOpened(request) => {
                 self.is_asking = true;
+                self.asks_question = matches!(request.body, RequestBody::Question { .. });
                 for line in ask::describe(request) {
                     self.page.line(depth, Style::Bold, &line);
                 }
@@ -415,7 +425,12 @@ impl Renderer {
             Some(policy) => format!(" by policy ({})", one_line(policy)),
             None => String::new(),
         };
-        let text = format!("→ {}{by}", resolved.answer.summary());
+        let text = match (self.asks_question, &resolved.answer) {
+            (true, Answer::Deny { stop: false, .. }) => {
+                format!("→ not answered{by}; the agent goes on without it")
+            }
+            _ => format!("→ {}{by}", resolved.answer.summary()),
+        };
         self.page.line(depth, Style::Dim, &text);
     }
 

@@ -92,7 +92,7 @@ table! {
         command_fails "A failing command is shown as failed" tools: yes yes yes yes;
         sandbox "A command runs in the sandbox of its mode" tools:
             ("it asks; its sandbox is a setting of its own") yes yes
-            ("`proto` starts none on Linux", tools::no_sandbox);
+            ("`proto` starts none on Linux: the command fails", tools::no_sandbox);
         parallel_commands "Commands at the same time are told apart" tools: yes yes yes yes;
         patch "A changed file is named" tools: yes yes yes yes;
         patch_text "A changed file is shown with its change" tools:
