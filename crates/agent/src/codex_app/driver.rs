@@ -72,6 +72,8 @@ pub struct AppDriver {
     pub(super) told: Option<Rules>,
     /// The effort of the thread, which a change of its mode would reset.
     pub(super) effort: Option<String>,
+    /// It was asked what it has to offer.
+    has_asked_around: bool,
     /// What was said before the thread was there.
     pub(super) waiting: VecDeque<(TurnId, Prompt)>,
     /// Turns of ours by the server's name for them.
@@ -154,6 +156,7 @@ impl AppDriver {
             thread: None,
             greeting: Greeting::None,
             is_opening: false,
+            has_asked_around: false,
             sandbox: None,
             told: None,
             effort: None,
@@ -351,7 +354,17 @@ impl AppDriver {
         while let Some((turn, prompt)) = self.waiting.pop_front() {
             self.begin(turn, &prompt, ledger);
         }
-        // Only now: the turn goes first.
+        if self.nameless.is_empty() {
+            self.ask_around(ledger);
+        }
+    }
+
+    /// What the server has to offer. It looks for that in files and is slowed by it, so the first
+    /// turn goes first.
+    pub(super) fn ask_around(&mut self, ledger: &mut Ledger) {
+        if std::mem::replace(&mut self.has_asked_around, true) {
+            return;
+        }
         self.call(What::Account, "account/read", json!({"refreshToken": false}), ledger);
         self.call(What::Models, "model/list", json!({}), ledger);
         let here = json!({"cwds": [self.workspace]});

@@ -161,6 +161,8 @@ impl AppDriver {
             }
             _ => {}
         }
+        // The model has answered.
+        self.ask_around(ledger);
         let Some(mut body) = item::body(it) else {
             ledger.unparsed(format!("unknown item {:?}", &*it.kind), line);
             return;
@@ -252,6 +254,7 @@ impl AppDriver {
             duration_ms: turn.duration_ms,
             ..TurnEnd::completed(EndSignal::Wire)
         };
+        self.ask_around(ledger);
         // A change that got a no and stop has no end of its own on this wire.
         for (native, status) in std::mem::take(&mut self.refused) {
             let Some(id) = self.names.get(&native) else { continue };
@@ -379,6 +382,7 @@ impl AppDriver {
     }
 
     fn error(&mut self, news: &ErrorNews<'_>, ledger: &mut Ledger) {
+        self.ask_around(ledger);
         let error = &news.error;
         if news.will_retry {
             let details = error.additional_details.as_deref();
