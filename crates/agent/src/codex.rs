@@ -19,7 +19,7 @@ use tieline_proc::Env;
 pub(crate) use change::{change_kind, file_change, file_changes, read_changes};
 pub(crate) use command::{bare_command, bare_words};
 pub(crate) use failure::{LOG_IN, explain_exit, failure, is_retry, session_unknown};
-pub(crate) use tool::{content, contents, mcp_output, search_query, usage};
+pub(crate) use tool::{content, contents, mcp_output, plan_status, search_query, usage};
 pub use version::{Version, Versions};
 
 /// Variables that are Codex's own, by prefix: they reach it even when they look like secrets.
@@ -69,10 +69,13 @@ impl Rules {
     }
 }
 
+/// A string of TOML. One of JSON is that too, but for characters no model and no path has.
+pub(crate) fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// The override that makes Codex call a program at the end of each turn.
 pub(crate) fn notify_override(words: &[String]) -> String {
-    // A string of JSON is one of TOML too, but for characters no path has.
-    let quoted: Vec<String> =
-        words.iter().map(|word| serde_json::Value::from(word.as_str()).to_string()).collect();
+    let quoted: Vec<String> = words.iter().map(|word| toml_string(word)).collect();
     format!("notify=[{}]", quoted.join(","))
 }

@@ -1,14 +1,12 @@
 //! What the events of the queue protocol mean, for the two wires of Codex that have them: `codex
 //! proto` and, up to 0.42, `codex exec`.
 
-use tieline_event::{
-    Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, PlanStatus, Text, ToolClass, Usage,
-};
+use tieline_event::{Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, Text, ToolClass, Usage};
 use tieline_wire::codex::Tokens;
 use tieline_wire::sqeq::{self, Changes, EventMsg};
 use tieline_wire::text::Str;
 
-use crate::codex::{bare_words, content, file_changes, search_query, usage};
+use crate::codex::{bare_words, content, file_changes, plan_status, search_query, usage};
 use crate::words::first_line;
 
 /// A call that began, changed or is over.
@@ -136,11 +134,7 @@ fn ended(word: Option<&str>, worked: bool) -> ItemStatus {
 pub(crate) fn plan(it: &sqeq::PlanUpdate<'_>) -> Plan {
     let entry = |step: &sqeq::PlanStep<'_>| PlanEntry {
         text: step.step.to_string(),
-        status: match &*step.status {
-            "completed" => PlanStatus::Completed,
-            "in_progress" => PlanStatus::InProgress,
-            _ => PlanStatus::Pending,
-        },
+        status: plan_status(&step.status),
     };
     Plan {
         entries: it.plan.iter().map(entry).collect(),

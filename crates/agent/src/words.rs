@@ -1,6 +1,6 @@
 //! Small things about texts and choices that every driver needs.
 
-use tieline_event::{Choice, ChoiceKind, Content};
+use tieline_event::{Choice, ChoiceKind, Content, ItemStatus, Origin};
 
 /// The first line of a text, shortened.
 pub(crate) fn first_line(text: &str) -> String {
@@ -35,6 +35,14 @@ pub(crate) fn deny() -> Choice {
 /// No, and the turn ends.
 pub(crate) fn stop() -> Choice {
     choice("stop", "No, and stop", ChoiceKind::DenyAndStop)
+}
+
+/// What becomes of an item that was refused: a policy denies, a person declines.
+pub(crate) fn refused_by(by: Origin) -> ItemStatus {
+    match by {
+        Origin::Engine => ItemStatus::Denied,
+        _ => ItemStatus::Declined,
+    }
 }
 
 /// A piece of a message as plain text, for wires that carry nothing else; none for a picture. A

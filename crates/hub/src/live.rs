@@ -1,6 +1,5 @@
 //! An agent's process and its session: the only place where their bytes move.
 
-use std::io;
 use std::time::Duration;
 
 use tieline_agent::{Direction, ExitInfo, Plan, Session};
@@ -11,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::limits::Limits;
-use crate::port::{Next, Port};
+use crate::port::{Next, Port, push};
 use crate::shared::{DRAINED, Servers};
 
 /// How much is read at once.
@@ -146,18 +145,9 @@ impl Live {
             session.take_writes(|direction, bytes| keep(frames, direction, now, bytes));
         self.unwritten.extend(bytes);
         self.close_input |= close;
-        while !self.unwritten.is_empty() {
-            match self.port.try_write(&self.unwritten) {
-                Ok(n) => drop(self.unwritten.drain(..n)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    // The agent is going; its exit tells the rest.
-                    tracing::debug!(pid = self.port.pid(), %error, "the agent takes no input");
-                    self.unwritten.clear();
-                }
-            }
-        }
-        if self.close_input {
+        let Self { port, unwritten, .. } = self;
+        let is_written = push(unwritten, port.pid(), |bytes| port.try_write(bytes));
+        if is_written && self.close_input {
             self.port.close_input();
         }
     }

@@ -130,6 +130,26 @@ impl Port {
     }
 }
 
+/// Writes what waits, as far as it is taken; `false` when more has to wait. Who takes no input any
+/// more is going, and its exit tells the rest.
+pub(crate) fn push(
+    waiting: &mut Vec<u8>,
+    pid: u32,
+    write: impl Fn(&[u8]) -> io::Result<usize>,
+) -> bool {
+    while !waiting.is_empty() {
+        match write(waiting) {
+            Ok(n) => drop(waiting.drain(..n)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) => {
+                tracing::debug!(pid, %error, "the agent takes no input");
+                waiting.clear();
+            }
+        }
+    }
+    true
+}
+
 /// What a process did.
 pub(crate) enum Next {
     Exited,

@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::limits::Limits;
-use crate::port::Next;
+use crate::port::{Next, push};
 
 /// Lines that may wait for a conversation; the process waits beyond that.
 const WAITING: usize = 256;
@@ -459,18 +459,12 @@ impl Task {
     }
 
     fn write(&mut self) {
-        while !self.unwritten.is_empty() {
-            let Some(stdin) = &self.child.stdin else { break };
-            match stdin.try_write(&self.unwritten) {
-                Ok(n) => drop(self.unwritten.drain(..n)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) => {
-                    tracing::debug!(pid = self.child.pid, %error, "the agent takes no input");
-                    self.unwritten.clear();
-                    self.child.stdin = None;
-                }
-            }
-        }
+        let Self { child, unwritten, .. } = self;
+        let gone = || Err(io::ErrorKind::BrokenPipe.into());
+        push(unwritten, child.pid, |bytes| match &child.stdin {
+            Some(stdin) => stdin.try_write(bytes),
+            None => gone(),
+        });
     }
 
     fn tell_stderr(&self, piece: &StderrChunk) {

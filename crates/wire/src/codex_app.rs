@@ -4,11 +4,19 @@
 //! the line; a field that one version has and another lacks is optional, and what is passed on
 //! unread stays JSON.
 
+mod ask;
+mod offer;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::codex::Tokens;
 use crate::text::Str;
+
+pub use ask::{
+    ApprovalRequest, Elicitation, NetworkContext, Question, QuestionOption, UserInputRequest,
+};
+pub use offer::{Account, Effort, Model, Models, Skill, Skills, SkillsOf};
 
 /// A piece of text that an item grows by.
 #[derive(Debug, Deserialize)]
@@ -437,203 +445,6 @@ pub struct Whose<'a> {
     /// The thread itself, where it is news.
     #[serde(borrow)]
     pub thread: Option<Thread<'a>>,
-}
-
-/// The server asks for leave: to run a command, to change files, to have more permissions.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ApprovalRequest<'a> {
-    /// For which item; v1 says `callId`.
-    #[serde(borrow, default, alias = "callId")]
-    pub item_id: Option<Str<'a>>,
-    /// Why.
-    #[serde(borrow, default)]
-    pub reason: Option<Str<'a>>,
-    /// The command: one quoted string; v1 has a list of words.
-    #[serde(borrow, default)]
-    pub command: Option<&'a RawValue>,
-    /// Where it would run.
-    #[serde(borrow, default)]
-    pub cwd: Option<Str<'a>>,
-    /// The rule the server offers to write down.
-    #[serde(borrow, default)]
-    pub proposed_execpolicy_amendment: Option<&'a RawValue>,
-    /// The connection it is about.
-    #[serde(default)]
-    pub network_approval_context: Option<NetworkContext>,
-    /// The rules about the network it offers to write down.
-    #[serde(borrow, default)]
-    pub proposed_network_policy_amendments: Option<Vec<&'a RawValue>>,
-    /// A directory that would become writable.
-    #[serde(borrow, default)]
-    pub grant_root: Option<Str<'a>>,
-    /// What the command would be allowed besides.
-    #[serde(borrow, default)]
-    pub additional_permissions: Option<&'a RawValue>,
-    /// The permissions it is about.
-    #[serde(borrow, default)]
-    pub permissions: Option<&'a RawValue>,
-    /// v1: the changes themselves.
-    #[serde(borrow, default)]
-    pub file_changes: Option<&'a RawValue>,
-}
-
-/// A connection that needs leave.
-#[derive(Debug, Deserialize)]
-pub struct NetworkContext {
-    /// To where.
-    pub host: String,
-    /// How.
-    #[serde(default)]
-    pub protocol: Option<String>,
-}
-
-/// The server asks the user.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct UserInputRequest<'a> {
-    /// For which item.
-    #[serde(borrow, default)]
-    pub item_id: Option<Str<'a>>,
-    /// What.
-    #[serde(default, deserialize_with = "or_default")]
-    pub questions: Vec<Question>,
-}
-
-/// One question.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Question {
-    /// Under which name its answer is given.
-    pub id: String,
-    /// A word or two above it.
-    #[serde(default)]
-    pub header: Option<String>,
-    /// The question.
-    pub question: String,
-    /// Another text is an answer too.
-    #[serde(default)]
-    pub is_other: bool,
-    /// The answer is not to be shown.
-    #[serde(default)]
-    pub is_secret: bool,
-    /// Answers to choose from.
-    #[serde(default)]
-    pub options: Option<Vec<QuestionOption>>,
-}
-
-/// One answer to choose from.
-#[derive(Debug, Deserialize)]
-pub struct QuestionOption {
-    /// The answer.
-    pub label: String,
-    /// What it means.
-    #[serde(default)]
-    pub description: Option<String>,
-}
-
-/// A server of tools asks the user.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Elicitation<'a> {
-    /// Which server.
-    #[serde(borrow, default)]
-    pub server_name: Str<'a>,
-    /// `form`, `url`, ….
-    #[serde(borrow, default)]
-    pub mode: Option<Str<'a>>,
-    /// What it asks.
-    #[serde(borrow, default)]
-    pub message: Str<'a>,
-    /// The form.
-    #[serde(borrow, default)]
-    pub requested_schema: Option<&'a RawValue>,
-    /// The page to be opened.
-    #[serde(borrow, default)]
-    pub url: Option<Str<'a>>,
-    /// Says when it is really the approval of a tool.
-    #[serde(borrow, default, rename = "_meta")]
-    pub meta: Option<&'a RawValue>,
-}
-
-/// The answer to `model/list`.
-#[derive(Debug, Deserialize)]
-pub struct Models {
-    /// Each.
-    #[serde(default)]
-    pub data: Vec<Model>,
-}
-
-/// A model.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Model {
-    /// Its id.
-    pub id: String,
-    /// What to show.
-    #[serde(default)]
-    pub display_name: Option<String>,
-    /// What it is good for.
-    #[serde(default)]
-    pub description: Option<String>,
-    /// The efforts it knows.
-    #[serde(default, deserialize_with = "or_default")]
-    pub supported_reasoning_efforts: Vec<Effort>,
-    /// Not for people.
-    #[serde(default)]
-    pub hidden: bool,
-    /// The one that is used when none is named.
-    #[serde(default)]
-    pub is_default: bool,
-}
-
-/// An effort.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Effort {
-    /// Its name.
-    pub reasoning_effort: String,
-}
-
-/// The answer to `skills/list`.
-#[derive(Debug, Deserialize)]
-pub struct Skills {
-    /// By directory.
-    #[serde(default)]
-    pub data: Vec<SkillsOf>,
-}
-
-/// The skills of a directory.
-#[derive(Debug, Deserialize)]
-pub struct SkillsOf {
-    /// Each.
-    #[serde(default)]
-    pub skills: Vec<Skill>,
-}
-
-/// A skill.
-#[derive(Debug, Deserialize)]
-pub struct Skill {
-    /// Its name.
-    pub name: String,
-    /// Its file.
-    #[serde(default)]
-    pub path: String,
-    /// Whether it may be used.
-    #[serde(default)]
-    pub enabled: Option<bool>,
-}
-
-/// The answer to `account/read`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Account<'a> {
-    /// Who is logged in.
-    #[serde(borrow, default)]
-    pub account: Option<&'a RawValue>,
-    /// Whether the provider asks for a login at all.
-    #[serde(default)]
-    pub requires_openai_auth: bool,
 }
 
 /// `null` is as good as nothing.

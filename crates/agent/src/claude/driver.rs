@@ -20,7 +20,7 @@ use super::setup::{self, Lifetime};
 use super::{ask, outcome, tool};
 use crate::driver::{Driver, ExitInfo, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
-use crate::words::{first_line, plain};
+use crate::words::{first_line, plain, refused_by};
 
 /// Speaks with one Claude Code process.
 #[derive(Debug)]
@@ -509,10 +509,7 @@ impl Driver for ClaudeDriver {
         };
         if let Answer::Deny { stop, .. } = answer {
             if let Some(tool_use) = &asked.tool_use {
-                let status = match by {
-                    Origin::Engine => ItemStatus::Denied,
-                    _ => ItemStatus::Declined,
-                };
+                let status = refused_by(by);
                 self.refused.insert(tool_use.clone(), status);
             }
             self.interrupted |= *stop;

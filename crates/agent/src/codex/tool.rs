@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tieline_event::{Content, ImageSource, Usage};
+use tieline_event::{Content, ImageSource, PlanStatus, Usage};
 use tieline_wire::codex::{SearchAction, Tokens};
 
 /// What a search looks for, or which page it looks at.
@@ -104,6 +104,15 @@ pub(crate) fn content(raw: &RawValue) -> Content {
         }
         Ok(Piece::Link { uri, name }) => Content::Link { uri, name },
         Err(_) => Content::text(raw.get()),
+    }
+}
+
+/// How far a step of a plan is, in either spelling.
+pub(crate) fn plan_status(word: &str) -> PlanStatus {
+    match word {
+        "completed" => PlanStatus::Completed,
+        "inProgress" | "in_progress" => PlanStatus::InProgress,
+        _ => PlanStatus::Pending,
     }
 }
 

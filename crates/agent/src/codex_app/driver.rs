@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
@@ -18,7 +19,7 @@ use super::ask::{self, Asked};
 use crate::codex::{LOG_IN, Rules, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
-use crate::words::first_line;
+use crate::words::{first_line, refused_by};
 
 /// The server takes no more requests for now.
 const OVERLOADED: i64 = -32001;
@@ -234,18 +235,18 @@ impl AppDriver {
                 }
             }
             What::Models => {
-                if let Ok(models) = serde_json::from_str(text) {
+                if let Some(models) = read_offer(method, text) {
                     self.learn_models(models, ledger);
                 }
             }
             What::Skills => {
-                if let Ok(skills) = serde_json::from_str(text) {
+                if let Some(skills) = read_offer(method, text) {
                     self.learn_skills(skills, ledger);
                 }
             }
             What::Account => {
-                let account = serde_json::from_str::<Account<'_>>(text);
-                if account.is_ok_and(|it| it.requires_openai_auth && is_null(it.account)) {
+                let account: Option<Account<'_>> = read_offer(method, text);
+                if account.is_some_and(|it| it.requires_openai_auth && is_null(it.account)) {
                     ledger.notice(
                         NoticeLevel::Warning,
                         "not_logged_in",
@@ -571,10 +572,7 @@ impl Driver for AppDriver {
         let Some(asked) = self.asked.remove(request) else { return Ok(()) };
         ledger.write(&write::response(Form::Bare, &asked.wire_id, &result));
         if let Answer::Deny { message, stop } = answer {
-            let status = match by {
-                Origin::Engine => ItemStatus::Denied,
-                _ => ItemStatus::Declined,
-            };
+            let status = refused_by(by);
             if let Some(item) = &asked.item {
                 self.refused.insert(item.clone(), status);
             }
@@ -652,6 +650,13 @@ fn commands() -> Vec<AgentCommand> {
             Some("what to look at, if not all changes"),
         ),
     ]
+}
+
+/// What the server has to offer. A turn does without it, so an odd answer is only noted.
+fn read_offer<'a, T: Deserialize<'a>>(method: &str, answer: &'a str) -> Option<T> {
+    serde_json::from_str(answer)
+        .inspect_err(|error| tracing::warn!(method, %error, "the answer is not understood"))
+        .ok()
 }
 
 fn is_null(raw: Option<&RawValue>) -> bool {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
     Configured, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Native,
-    Notice, NoticeLevel, Origin, Plan, PlanEntry, PlanStatus, RateLimit, RequestId, Stream, TurnId,
-    TurnStatus, Usage,
+    Notice, NoticeLevel, Origin, Plan, PlanEntry, RateLimit, RequestId, Stream, TurnId, TurnStatus,
+    Usage,
 };
 use tieline_wire::codex_app::{
     self as wire, Delta, ErrorNews, ItemNews, PlanNews, RateLimitNews, Remark, RequestResolved,
@@ -15,7 +15,7 @@ use tieline_wire::jsonrpc::write::{self, Form};
 
 use super::driver::AppDriver;
 use super::item;
-use crate::codex::{contents, failure, usage};
+use crate::codex::{contents, failure, plan_status, usage};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 
 impl AppDriver {
@@ -136,8 +136,14 @@ impl AppDriver {
     /// Parts of a summary stand apart.
     fn summary(&mut self, delta: &Delta<'_>, ledger: &mut Ledger) {
         let part = delta.summary_index.unwrap_or(0);
-        let last = self.summaries.insert(delta.item_id.to_string(), part);
-        if last.is_some_and(|last| last != part) {
+        let last = match self.summaries.get_mut(&*delta.item_id) {
+            Some(last) => std::mem::replace(last, part),
+            None => {
+                self.summaries.insert(delta.item_id.to_string(), part);
+                part
+            }
+        };
+        if last != part {
             self.delta(&delta.item_id, Stream::Reasoning, "\n\n", ledger);
         }
         self.delta(&delta.item_id, Stream::Reasoning, &delta.delta, ledger);
@@ -316,14 +322,8 @@ impl AppDriver {
         if !self.is_mine(&news.thread_id) {
             return;
         }
-        let entry = |step: wire::Step| PlanEntry {
-            text: step.step,
-            status: match step.status.as_str() {
-                "completed" => PlanStatus::Completed,
-                "inProgress" | "in_progress" => PlanStatus::InProgress,
-                _ => PlanStatus::Pending,
-            },
-        };
+        let entry =
+            |step: wire::Step| PlanEntry { text: step.step, status: plan_status(&step.status) };
         let entries = news.plan.into_iter().map(entry).collect();
         ledger.emit(Kind::PlanUpdated(Plan { entries, explanation: news.explanation }));
     }

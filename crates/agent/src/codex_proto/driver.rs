@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use tieline_event::{
     Abilities, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode, ImageSource,
-    ItemStatus, Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId, TurnId, TurnStatus,
-    Usage,
+    Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId, TurnId, TurnStatus, Usage,
 };
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
 use tieline_wire::text::Str;
@@ -20,7 +19,7 @@ use crate::codex::{Rules, Version, explain_exit};
 use crate::codex_exec::plan_mode_off;
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, TurnEnd};
-use crate::words::plain;
+use crate::words::{plain, refused_by};
 
 /// The first version that tells the effort in use and whose turns may leave it out. Those before
 /// are told the context apart, which keeps the effort as it is.
@@ -379,10 +378,7 @@ impl Driver for ProtoDriver {
         let Some(asked) = self.asked.remove(request) else { return Ok(()) };
         self.submit(op, ledger);
         if let Answer::Deny { message, stop } = answer {
-            let status = match by {
-                Origin::Engine => ItemStatus::Denied,
-                _ => ItemStatus::Declined,
-            };
+            let status = refused_by(by);
             // The agent says nothing more about it.
             self.refused(&asked, status, ledger);
             if *stop && !asked.stops() {

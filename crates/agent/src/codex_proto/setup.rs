@@ -10,7 +10,7 @@ use tieline_event::{Failure, FailureCode};
 use tieline_proc::Env;
 
 use super::driver::ProtoDriver;
-use crate::codex::{Codex, LAST_PROTO, Version, notify_override, session_unknown};
+use crate::codex::{Codex, LAST_PROTO, Version, notify_override, session_unknown, toml_string};
 use crate::driver::{Agent, Launch, Launching, Plan, Resume, checked_argument};
 
 /// The last version that goes on with a recorded session when it is told its file. Seen with 0.29
@@ -62,22 +62,17 @@ impl CodexProto {
         args.push("proto".into());
         let mut set = |setting: String| args.extend(["-c".into(), setting.into()]);
         if let Some(model) = launch.model {
-            set(format!("model={}", quoted(checked_argument("model", model)?)));
+            set(format!("model={}", toml_string(checked_argument("model", model)?)));
         }
         if let Some(notify) = &self.codex.notify {
             set(notify_override(notify));
         }
         if let Some(resume) = launch.resume {
             let path = rollout(resume, version, &self.codex.env)?;
-            set(format!("experimental_resume={}", quoted(&path.to_string_lossy())));
+            set(format!("experimental_resume={}", toml_string(&path.to_string_lossy())));
         }
         Ok(args)
     }
-}
-
-/// A string of JSON is one of TOML too, but for characters no model and no path of Codex has.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// The file of the session to go on with.

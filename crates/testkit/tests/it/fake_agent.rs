@@ -1,38 +1,21 @@
 //! The fake agent on its pipes.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use serde_json::{Value, json};
 use tieline_testkit::probe;
 
-/// A running fake agent; it is killed and reaped when dropped.
-struct Fake {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+use crate::fake::Fake;
+
+/// As Claude Code, with a script.
+fn start(script: &str) -> Fake {
+    let args = ["--input-format", "stream-json", "--include-partial-messages"];
+    let more = ["--session-id=0-1", ""];
+    Fake::spawn(&[&args[..], &more].concat(), &[("FAKE_AGENT_SCRIPT", script)])
 }
 
 impl Fake {
-    // These tests are about the program's own pipes, so nothing may stand between.
-    #[allow(clippy::disallowed_methods)]
-    fn start(script: &str) -> Fake {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fake-agent"))
-            .args(["--input-format", "stream-json", "--include-partial-messages"])
-            .args(["--session-id=0-1", ""])
-            .env_clear()
-            .env("FAKE_AGENT_SCRIPT", script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Fake { child, stdin, lines }
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
+    /// The lines up to and with the first of this type.
+    fn until(&mut self, kind: &str) -> Vec<Value> {
+        self.until_at("/type", kind)
     }
 
     fn prompt(&mut self) {
@@ -43,33 +26,6 @@ impl Fake {
         let request = json!({"subtype": subtype});
         self.send(&json!({"type": "control_request", "request_id": id, "request": request}));
     }
-
-    fn next(&mut self) -> Value {
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-
-    /// The lines up to and with the first of this type.
-    fn until(&mut self, kind: &str) -> Vec<Value> {
-        let mut seen = Vec::new();
-        loop {
-            seen.push(self.next());
-            if seen.last().unwrap()["type"] == kind {
-                return seen;
-            }
-        }
-    }
-
-    fn end(mut self) -> Option<i32> {
-        drop(self.stdin.take());
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Fake {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 fn texts(lines: &[Value]) -> String {
@@ -79,7 +35,7 @@ fn texts(lines: &[Value]) -> String {
 
 #[test]
 fn hello_has_the_frames_of_a_turn() {
-    let mut fake = Fake::start("say Hello there.\n---\nsay Again.");
+    let mut fake = start("say Hello there.\n---\nsay Again.");
     fake.control("r1", "initialize");
     let answer = fake.next();
     assert_eq!(answer["response"]["request_id"], "r1");
@@ -97,7 +53,7 @@ fn hello_has_the_frames_of_a_turn() {
 
 #[test]
 fn type_is_a_late_key_of_the_result_line() {
-    let mut fake = Fake::start("result api-error");
+    let mut fake = start("result api-error");
     fake.prompt();
     fake.lines.next().unwrap().unwrap();
     let line = fake.lines.next().unwrap().unwrap();
@@ -106,7 +62,7 @@ fn type_is_a_late_key_of_the_result_line() {
 
 #[test]
 fn an_interrupt_ends_the_turn_and_not_the_process() {
-    let mut fake = Fake::start("say Wait.\nsilence\n---\nsay Back.");
+    let mut fake = start("say Wait.\nsilence\n---\nsay Back.");
     fake.prompt();
     fake.until("assistant");
     fake.control("stop", "interrupt");
@@ -119,7 +75,7 @@ fn an_interrupt_ends_the_turn_and_not_the_process() {
 
 #[test]
 fn a_permission_waits_for_its_answer() {
-    let mut fake = Fake::start(r#"ask-permission Bash {"command":"ls"}"#);
+    let mut fake = start(r#"ask-permission Bash {"command":"ls"}"#);
     fake.prompt();
     let request = fake.until("control_request").pop().unwrap();
     assert_eq!(request["request"]["input"]["command"], "ls");
@@ -134,7 +90,7 @@ fn a_permission_waits_for_its_answer() {
 
 #[test]
 fn a_flood_is_complete_and_in_order() {
-    let mut fake = Fake::start("flood 5000 16");
+    let mut fake = start("flood 5000 16");
     fake.prompt();
     let lines = fake.until("result");
     let expected: String = (0..5000).map(|n| format!("{n:08}xxxxxxxx")).collect();
@@ -143,7 +99,7 @@ fn a_flood_is_complete_and_in_order() {
 
 #[test]
 fn a_huge_line_has_the_length_it_says_and_is_valid() {
-    let mut fake = Fake::start("huge 300000");
+    let mut fake = start("huge 300000");
     fake.prompt();
     fake.lines.next().unwrap().unwrap();
     let line = fake.lines.next().unwrap().unwrap();
@@ -156,14 +112,14 @@ fn faults_happen_as_written() {
     let dir = tempfile::tempdir().unwrap();
     let argv = dir.path().join("argv");
     let script = format!("dump-argv {}\ngarbage {{oops\nbytes ff 0a\nhalf-line x", argv.display());
-    let mut fake = Fake::start(&script);
+    let mut fake = start(&script);
     fake.prompt();
     fake.next();
     assert_eq!(fake.lines.next().unwrap().unwrap(), "{oops");
     assert!(fake.lines.next().unwrap().is_err(), "a byte that is no UTF-8");
     assert!(std::fs::read(&argv).unwrap().ends_with(b"--session-id=0-1\0\0"));
 
-    let mut fake = Fake::start("stderr x\nno-newline 10\nexit 7");
+    let mut fake = start("stderr x\nno-newline 10\nexit 7");
     fake.prompt();
     fake.next();
     assert_eq!(fake.lines.next().unwrap().unwrap(), "xxxxxxxxxx");
@@ -173,7 +129,7 @@ fn faults_happen_as_written() {
 #[test]
 fn descendants_survive_and_are_found_by_their_environment() {
     let script = "fork\ndouble-fork hold\nsetsid\nnohup\nsay up\nkill KILL";
-    let mut fake = Fake::start(script);
+    let mut fake = start(script);
     let marker = format!("FAKE_AGENT_SCRIPT={script}");
     fake.prompt();
     fake.until("assistant");

@@ -1,69 +1,17 @@
 //! The fake agent as Codex: what it writes is what the recordings have.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write;
 
 use serde_json::{Value, json};
 
-/// A running fake agent; it is killed and reaped when dropped.
-struct Fake {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
+use crate::fake::Fake;
+
+fn start(args: &[&str], script: &str) -> Fake {
+    start_version(args, script, "0.166.0")
 }
 
-impl Fake {
-    fn start(args: &[&str], script: &str) -> Fake {
-        Fake::version(args, script, "0.166.0")
-    }
-
-    // These tests are about the program's own pipes, so nothing may stand between.
-    #[allow(clippy::disallowed_methods)]
-    fn version(args: &[&str], script: &str, version: &str) -> Fake {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fake-agent"))
-            .args(args)
-            .env_clear()
-            .env("FAKE_AGENT_SCRIPT", script)
-            .env("FAKE_AGENT_VERSION", version)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Fake { child, stdin, lines }
-    }
-
-    fn send(&mut self, message: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn next(&mut self) -> Value {
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-
-    /// The lines up to and with the first whose value at `pointer` is `wanted`.
-    fn until(&mut self, pointer: &str, wanted: &str) -> Vec<Value> {
-        let mut seen = Vec::new();
-        loop {
-            seen.push(self.next());
-            if seen.last().unwrap().pointer(pointer).is_some_and(|found| found == wanted) {
-                return seen;
-            }
-        }
-    }
-
-    fn end(mut self) -> Option<i32> {
-        drop(self.stdin.take());
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Fake {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
+fn start_version(args: &[&str], script: &str, version: &str) -> Fake {
+    Fake::spawn(args, &[("FAKE_AGENT_SCRIPT", script), ("FAKE_AGENT_VERSION", version)])
 }
 
 fn keys(object: &Value) -> Vec<&String> {
@@ -72,7 +20,7 @@ fn keys(object: &Value) -> Vec<&String> {
 
 #[test]
 fn it_tells_the_version_it_is_asked_to_be() {
-    let mut fake = Fake::version(&["--version"], "say x", "0.42.0");
+    let mut fake = start_version(&["--version"], "say x", "0.42.0");
     assert_eq!(fake.lines.next().unwrap().unwrap(), "codex-cli 0.42.0");
     assert_eq!(fake.end(), Some(0));
 }
@@ -80,10 +28,10 @@ fn it_tells_the_version_it_is_asked_to_be() {
 #[test]
 fn exec_plays_one_turn_for_the_prompt_on_stdin() {
     let script = "think Hm.\ntool Bash {\"command\":\"ls\"}\necho";
-    let mut fake = Fake::start(&["exec", "--json", "-s", "read-only", "-"], script);
+    let mut fake = start(&["exec", "--json", "-s", "read-only", "-"], script);
     write!(fake.stdin.as_mut().unwrap(), "What\nelse?").unwrap();
     drop(fake.stdin.take());
-    let lines = fake.until("/type", "turn.completed");
+    let lines = fake.until_at("/type", "turn.completed");
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     let item = ["item.completed", "item.started", "item.completed", "item.completed"];
     assert_eq!(
@@ -98,18 +46,18 @@ fn exec_plays_one_turn_for_the_prompt_on_stdin() {
 
 #[test]
 fn exec_resumes_the_thread_it_is_told_and_fails_with_a_status() {
-    let mut fake = Fake::start(&["exec", "--json", "resume", "abc", "-"], "result error");
+    let mut fake = start(&["exec", "--json", "resume", "abc", "-"], "result error");
     drop(fake.stdin.take());
-    let lines = fake.until("/type", "turn.failed");
+    let lines = fake.until_at("/type", "turn.failed");
     assert_eq!(lines[0]["thread_id"], "abc");
     assert_eq!(fake.end(), Some(1));
 }
 
 #[test]
 fn an_old_exec_says_nothing_at_the_end() {
-    let mut fake = Fake::version(&["exec", "--json", "-"], "say Hello.", "0.36.0");
+    let mut fake = start_version(&["exec", "--json", "-"], "say Hello.", "0.36.0");
     drop(fake.stdin.take());
-    fake.until("/msg/message", "Hello.");
+    fake.until_at("/msg/message", "Hello.");
     assert_eq!(fake.next()["msg"]["type"], "token_count");
     assert!(fake.lines.next().is_none());
 }
@@ -117,18 +65,18 @@ fn an_old_exec_says_nothing_at_the_end() {
 #[test]
 fn proto_streams_asks_and_is_interrupted() {
     let script = "say Hello there.\nask-permission Bash {\"command\":\"ls\"}\nsilence";
-    let mut fake = Fake::version(&["proto"], script, "0.42.0");
+    let mut fake = start_version(&["proto"], script, "0.42.0");
     assert_eq!(fake.next()["msg"]["type"], "session_configured");
     let items = json!([{"type": "text", "text": "go"}]);
     fake.send(&json!({"id": "sub-1", "op": {"type": "user_turn", "items": items}}));
-    let lines = fake.until("/msg/type", "exec_approval_request");
+    let lines = fake.until_at("/msg/type", "exec_approval_request");
     let deltas: String = lines.iter().filter_map(|line| line["msg"]["delta"].as_str()).collect();
     assert_eq!(deltas, "Hello there.");
     let answer = json!({"type": "exec_approval", "id": "sub-1", "decision": "approved"});
     fake.send(&json!({"id": "sub-2", "op": answer}));
-    fake.until("/msg/type", "exec_command_end");
+    fake.until_at("/msg/type", "exec_command_end");
     fake.send(&json!({"id": "sub-3", "op": {"type": "interrupt"}}));
-    fake.until("/msg/type", "turn_aborted");
+    fake.until_at("/msg/type", "turn_aborted");
     fake.send(&json!({"id": "sub-4", "op": {"type": "shutdown"}}));
     assert_eq!(fake.next()["msg"]["type"], "shutdown_complete");
     assert_eq!(fake.end(), Some(0));
@@ -136,7 +84,7 @@ fn proto_streams_asks_and_is_interrupted() {
 
 #[test]
 fn the_app_server_plays_two_threads_at_once() {
-    let mut fake = Fake::start(&["app-server"], "echo\nsilence");
+    let mut fake = start(&["app-server"], "echo\nsilence");
     fake.send(&json!({"id": 0, "method": "initialize", "params": {}}));
     assert!(fake.next()["result"]["userAgent"].as_str().unwrap().contains("/0.166.0 "));
     let mut threads = Vec::new();
@@ -145,7 +93,7 @@ fn the_app_server_plays_two_threads_at_once() {
         let opened = fake.next();
         assert_eq!(opened["id"], id);
         threads.push(opened["result"]["thread"]["id"].as_str().unwrap().to_owned());
-        fake.until("/method", "thread/started");
+        fake.until_at("/method", "thread/started");
     }
     assert_ne!(threads[0], threads[1]);
     for (id, thread) in (3..).zip(&threads) {
@@ -153,13 +101,13 @@ fn the_app_server_plays_two_threads_at_once() {
         let params = json!({"threadId": thread, "input": input});
         fake.send(&json!({"id": id, "method": "turn/start", "params": params}));
         // The first one is silent by then, and its turn goes on.
-        let said = fake.until("/params/item/text", &format!("I am {thread}"));
+        let said = fake.until_at("/params/item/text", &format!("I am {thread}"));
         assert!(
             said.iter().all(|line| line["params"]["threadId"] != *threads[usize::from(id == 3)])
         );
     }
     fake.send(&json!({"id": 9, "method": "turn/interrupt", "params": {"threadId": threads[0]}}));
-    let end = fake.until("/method", "turn/completed").pop().unwrap();
+    let end = fake.until_at("/method", "turn/completed").pop().unwrap();
     assert_eq!(end["params"]["threadId"], *threads[0]);
     assert_eq!(end["params"]["turn"]["status"], "interrupted");
 }
@@ -167,7 +115,7 @@ fn the_app_server_plays_two_threads_at_once() {
 #[test]
 fn the_app_servers_lines_have_the_keys_of_the_recordings() {
     let recorded = include_str!("../../../agent/fixtures/codex_app/0.166.0/hello.out.jsonl");
-    let mut fake = Fake::start(&["app-server"], "say Hello from the fake model.");
+    let mut fake = start(&["app-server"], "say Hello from the fake model.");
     fake.send(&json!({"id": 1, "method": "thread/start", "params": {"cwd": "/"}}));
     let opened = fake.next();
     let thread = &opened["result"]["thread"]["id"];

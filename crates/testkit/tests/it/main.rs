@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod fake;
 mod fake_agent;
 mod fake_codex;
 mod fake_mcp;

@@ -3,12 +3,21 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::Str;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Standard base64; read with or without padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A piece of output: base64 since 0.3x, a list of numbers before. It is written as base64.
 #[derive(Debug, Clone)]
@@ -23,7 +32,7 @@ impl Chunk<'_> {
     /// The bytes; none for text that is not base64.
     pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
         match self {
-            Self::Base64(text) => decode(text.as_bytes()).map(Cow::Owned),
+            Self::Base64(text) => BASE64.decode(text.as_bytes()).ok().map(Cow::Owned),
             Self::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
         }
     }
@@ -39,7 +48,7 @@ impl Serialize for Chunk<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Base64(text) => serializer.serialize_str(text),
-            Self::Bytes(bytes) => serializer.serialize_str(&encode(bytes)),
+            Self::Bytes(bytes) => serializer.serialize_str(&BASE64.encode(bytes)),
         }
     }
 }
@@ -74,47 +83,4 @@ impl<'de: 'a, 'a> Deserialize<'de> for Chunk<'a> {
 
         deserializer.deserialize_any(ChunkVisitor)
     }
-}
-
-/// Standard base64 with padding.
-fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let word = group.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
-        let word = word << (8 * (3 - group.len()));
-        for place in 0..4 {
-            let sextet = (word >> (18 - 6 * place)) & 63;
-            let letter = ALPHABET.get(sextet as usize).copied().unwrap_or(b'=');
-            text.push(if place <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-/// Standard base64, with or without padding.
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
-    let (letters, padding) = text.split_at_checked(end)?;
-    if padding.len() > 2 || letters.len() % 4 == 1 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(letters.len() / 4 * 3 + 2);
-    let (mut word, mut bits) = (0u32, 0u32);
-    for letter in letters {
-        let sextet = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        word = word << 6 | u32::from(sextet);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((word >> bits & 0xff) as u8);
-        }
-    }
-    Some(bytes)
 }
