@@ -16,6 +16,8 @@ pub enum Mode {
     Plan,
     /// Write inside the workspace without asking.
     AcceptEdits,
+    /// The agent decides itself what needs asking.
+    Auto,
     /// Never ask; sandboxed where the agent has a sandbox.
     BypassPermissions,
     /// Never ask, no sandbox. An explicit choice only.
@@ -30,7 +32,7 @@ impl fmt::Display for UnknownMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown mode {:?}; the modes are default, plan, acceptEdits, bypassPermissions, yolo",
+            "unknown mode {:?}; the modes are default, plan, acceptEdits, auto, bypassPermissions, yolo",
             self.0
         )
     }
@@ -40,7 +42,18 @@ impl std::error::Error for UnknownMode {}
 
 impl Mode {
     /// Every mode, from the most careful to the least.
-    pub const ALL: [Self; 5] =
+    pub const ALL: [Self; 6] = [
+        Self::Plan,
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Auto,
+        Self::BypassPermissions,
+        Self::Yolo,
+    ];
+
+    /// The modes that mean something to every agent. One that cannot judge its own deeds takes
+    /// [`Auto`](Self::Auto) for [`AcceptEdits`](Self::AcceptEdits) and does not offer it.
+    pub const COMMON: [Self; 5] =
         [Self::Plan, Self::Default, Self::AcceptEdits, Self::BypassPermissions, Self::Yolo];
 
     /// The name in JSON and on the command line.
@@ -49,6 +62,7 @@ impl Mode {
             Self::Default => "default",
             Self::Plan => "plan",
             Self::AcceptEdits => "acceptEdits",
+            Self::Auto => "auto",
             Self::BypassPermissions => "bypassPermissions",
             Self::Yolo => "yolo",
         }
@@ -72,8 +86,9 @@ impl std::str::FromStr for Mode {
             "default" | "manual" => Ok(Self::Default),
             "plan" => Ok(Self::Plan),
             "acceptedits" => Ok(Self::AcceptEdits),
+            "auto" => Ok(Self::Auto),
             "bypasspermissions" | "bypass" => Ok(Self::BypassPermissions),
-            "yolo" | "danger" => Ok(Self::Yolo),
+            "yolo" | "danger" | "dangerfullaccess" => Ok(Self::Yolo),
             _ => Err(UnknownMode(text.to_owned())),
         }
     }

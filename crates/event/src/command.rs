@@ -88,6 +88,15 @@ pub enum Command {
         /// The new model.
         model: String,
     },
+    /// Change the effort from now on.
+    SetEffort {
+        /// The new effort.
+        effort: String,
+    },
+    /// Start the agent, so that it tells what it can do before the first turn.
+    Wake,
+    /// Stop the running turn and forget those that wait.
+    Cancel,
     /// Forget the native session: the next turn begins afresh, the history stays.
     Reset,
     /// End the agent's process and give the conversation up.

@@ -79,6 +79,9 @@ pub enum ItemBody {
         /// It goes on after the turn.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         background: bool,
+        /// What it amounts to, where that is more than a command.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gist: Option<Gist>,
     },
     /// Files the agent changed.
     FileChange {
@@ -102,6 +105,9 @@ pub enum ItemBody {
         input: Option<Json>,
         /// What it gave back.
         output: Vec<Content>,
+        /// What it amounts to, where that is known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gist: Option<Gist>,
     },
     /// A search of the web.
     WebSearch {
@@ -149,6 +155,72 @@ pub enum ToolClass {
     Dynamic,
     /// Another agent, started by this one. Items with this item as their parent are its work.
     SubAgent,
+}
+
+/// What a call amounts to, whatever it is called: for those who show it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Gist {
+    /// What it does.
+    pub kind: ToolKind,
+    /// One line for a person; else the command or the tool's own title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The files it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<Place>,
+}
+
+/// What a call does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Reads files or lists them.
+    Read,
+    /// Changes files.
+    Edit,
+    /// Removes files.
+    Delete,
+    /// Moves or renames files.
+    Move,
+    /// Looks for something.
+    Search,
+    /// Runs code.
+    Execute,
+    /// Thinks, or has another agent think.
+    Think,
+    /// Gets something from outside.
+    Fetch,
+    /// Changes the mode of the conversation.
+    SwitchMode,
+    /// Keeps the agent's list of steps; `plan.updated` tells what came of it.
+    Plan,
+    /// None of these, or nobody knows.
+    #[default]
+    Other,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Place {
+    /// The file, as the agent names it.
+    pub path: String,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl Gist {
+    /// A kind and a place.
+    pub fn at(kind: ToolKind, path: impl Into<String>) -> Self {
+        let places = vec![Place { path: path.into(), line: None }];
+        Self { kind, title: None, places }
+    }
+
+    /// A kind and nothing else.
+    pub fn of(kind: ToolKind) -> Self {
+        Self { kind, ..Self::default() }
+    }
 }
 
 /// One file and what happened to it.
@@ -271,12 +343,12 @@ crate::text::tagged_json!(ItemBody, "type", {
     "reasoning" => Reasoning { text: Text, signature: Option<String> },
     "command" => Command {
         command: String, cwd: Option<String>, description: Option<String>, output: Text,
-        exit_code: Option<i32>, background: bool
+        exit_code: Option<i32>, background: bool, gist: Option<Gist>
     },
     "file_change" => FileChange { changes: Vec<FileChange> },
     "tool_call" => ToolCall {
         class: ToolClass, tool: String, server: Option<String>, title: Option<String>,
-        input: Option<Json>, output: Vec<Content>
+        input: Option<Json>, output: Vec<Content>, gist: Option<Gist>
     },
     "web_search" => WebSearch { query: String, output: Vec<Content> },
     "plan" => Plan { text: Text },

@@ -99,6 +99,9 @@ pub struct Opened {
     /// Which model was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Which effort was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
     /// The native session that goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumes: Option<String>,
@@ -117,6 +120,12 @@ pub struct Configured {
     /// The model in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The effort in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// The agent's title for the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// The mode in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
@@ -247,6 +256,9 @@ pub struct Resolved {
     pub request: RequestId,
     /// The answer.
     pub answer: Answer,
+    /// The option that was chosen by its id; the answer is what it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub option: Option<String>,
     /// Who gave it.
     pub by: Origin,
     /// A policy gave it because nobody was there to ask.

@@ -26,6 +26,7 @@ mod ability;
 mod command;
 mod content;
 mod envelope;
+mod extras;
 mod failure;
 mod id;
 mod item;
@@ -43,9 +44,12 @@ pub use ability::{Abilities, AgentCommand, Mode, ModelInfo, UnknownMode};
 pub use command::{Command, Origin, Prompt};
 pub use content::{Content, ImageSource};
 pub use envelope::{Delta, Event, FORMAT, FrameRange, Native, Source, Stream};
+pub use extras::{Extras, McpServer, McpTransport};
 pub use failure::{Failure, FailureCode};
 pub use id::{BadKey, ConversationKey, Epoch, FrameNo, ItemId, RequestId, Seq, Timestamp, TurnId};
-pub use item::{ChangeKind, FileChange, Item, ItemBody, ItemStatus, ToolClass};
+pub use item::{
+    ChangeKind, FileChange, Gist, Item, ItemBody, ItemStatus, Place, ToolClass, ToolKind,
+};
 pub use kind::{
     Closed, Configured, EndSignal, Exited, Expired, Kind, Notice, NoticeLevel, Opened, Plan,
     PlanEntry, PlanStatus, Resolved, Spawned, TurnCompleted, TurnStarted, TurnStatus, Unparsed,

@@ -93,7 +93,7 @@ impl Policy {
     pub fn of(mode: Mode) -> Self {
         let (ask, reach) = match mode {
             Mode::Default | Mode::Plan => (AskWhen::OnRequest, Reach::ReadOnly),
-            Mode::AcceptEdits => (AskWhen::OnRequest, Reach::WorkspaceWrite),
+            Mode::AcceptEdits | Mode::Auto => (AskWhen::OnRequest, Reach::WorkspaceWrite),
             Mode::BypassPermissions => (AskWhen::Never, Reach::WorkspaceWrite),
             Mode::Yolo => (AskWhen::Never, Reach::DangerFullAccess),
         };

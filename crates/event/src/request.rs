@@ -174,6 +174,25 @@ pub enum Answer {
         /// By question id.
         answers: BTreeMap<String, Vec<String>>,
     },
+    /// One of the request's own options: several may mean the same and differ all the same.
+    Choose {
+        /// The option's id.
+        option: String,
+    },
+}
+
+impl ChoiceKind {
+    /// The answer that means this.
+    pub fn answer(self) -> Answer {
+        let allow = |scope| Answer::Allow { scope, input: None, mode: None };
+        match self {
+            Self::AllowOnce => allow(Scope::Once),
+            Self::AllowSession => allow(Scope::Session),
+            Self::AllowAlways => allow(Scope::Always),
+            Self::Deny => Answer::Deny { message: None, stop: false },
+            Self::DenyAndStop => Answer::Deny { message: None, stop: true },
+        }
+    }
 }
 
 impl Answer {
@@ -195,7 +214,7 @@ impl Answer {
             Self::Allow { scope: Scope::Always, .. } => "always allowed",
             Self::Deny { stop: false, .. } => "denied",
             Self::Deny { stop: true, .. } => "denied, turn stopped",
-            Self::Answers { .. } => "answered",
+            Self::Answers { .. } | Self::Choose { .. } => "answered",
         }
     }
 }
@@ -209,4 +228,5 @@ crate::text::tagged_json!(Answer, "answer", {
     "allow" => Allow { scope: Scope, input: Option<Json>, mode: Option<Mode> },
     "deny" => Deny { message: Option<String>, stop: bool },
     "answers" => Answers { answers: BTreeMap<String, Vec<String>> },
+    "choose" => Choose { option: String },
 });

@@ -34,6 +34,7 @@ fn tool_call(input: &str) -> Item {
             title: None,
             input: Some(Json::from_text(input.into()).unwrap()),
             output: vec![],
+            gist: None,
         },
     }
 }
@@ -144,6 +145,7 @@ fn modes_are_read_in_any_spelling() {
         ("accept-edits", Mode::AcceptEdits),
         ("acceptEdits", Mode::AcceptEdits),
         ("ACCEPT_EDITS", Mode::AcceptEdits),
+        ("auto", Mode::Auto),
         ("bypass", Mode::BypassPermissions),
         ("danger", Mode::Yolo),
     ] {

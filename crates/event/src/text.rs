@@ -85,19 +85,31 @@ impl Text {
 
     /// Moves a large text to the sink and keeps its address.
     pub fn externalize(&mut self, sink: &mut dyn BlobSink) {
-        let Self::Inline(text) = self else { return };
-        if text.len() <= BLOB_THRESHOLD {
-            return;
+        let outlined = match self {
+            Self::Inline(text) if text.len() > BLOB_THRESHOLD => self.outlined(),
+            _ => return,
+        };
+        if let (Self::Inline(text), Self::Blob { blob, .. }) =
+            (std::mem::replace(self, outlined), &*self)
+        {
+            sink.put(blob, text.into_bytes());
         }
-        let text = std::mem::take(text);
-        let blob = BlobRef::of(text.as_bytes());
-        let head = text.get(..text.floor_char_boundary(PREVIEW)).unwrap_or_default().to_owned();
-        let tail = text
-            .get(text.ceil_char_boundary(text.len() - PREVIEW)..)
-            .unwrap_or_default()
-            .to_owned();
-        sink.put(&blob, text.into_bytes());
-        *self = Self::Blob { blob, head, tail };
+    }
+
+    /// The same text, a large one by its ends and its address alone.
+    #[must_use]
+    pub fn outlined(&self) -> Self {
+        let Self::Inline(text) = self else { return self.clone() };
+        if text.len() <= BLOB_THRESHOLD {
+            return self.clone();
+        }
+        let head = text.get(..text.floor_char_boundary(PREVIEW)).unwrap_or_default();
+        let tail = text.get(text.ceil_char_boundary(text.len() - PREVIEW)..).unwrap_or_default();
+        Self::Blob {
+            blob: BlobRef::of(text.as_bytes()),
+            head: head.to_owned(),
+            tail: tail.to_owned(),
+        }
     }
 }
 

@@ -17,6 +17,9 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Tokens of reasoning.
     pub reasoning_tokens: u64,
+    /// How many tokens the model held at the last count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_used: Option<u64>,
     /// How many tokens the model can hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
@@ -36,6 +39,7 @@ impl Usage {
             cache_write_tokens: added(self.cache_write_tokens, earlier.cache_write_tokens),
             output_tokens: added(self.output_tokens, earlier.output_tokens),
             reasoning_tokens: added(self.reasoning_tokens, earlier.reasoning_tokens),
+            context_used: self.context_used,
             context_window: self.context_window,
             cost_usd: self.cost_usd.map(|now| (now - earlier.cost_usd.unwrap_or(0.0)).max(0.0)),
         }

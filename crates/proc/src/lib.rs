@@ -38,6 +38,7 @@ mod env;
 mod error;
 mod host;
 mod message;
+mod replace;
 mod resolve;
 mod run;
 mod spawner;
@@ -51,6 +52,7 @@ pub use child::{Child, Closed, DRAIN, Drained, Exit, StderrChunk, Stdin, Stdout,
 pub use env::Env;
 pub use error::Error;
 pub use host::init;
+pub use replace::replace;
 pub use resolve::{resolve, resolve_explicit};
 pub use run::{Output, RunLimits, run};
 pub use spawner::set_host_program;

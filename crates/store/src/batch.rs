@@ -68,6 +68,8 @@ pub struct ConversationChange {
     pub policy: Option<Option<Policy>>,
     /// The model; `Some(None)` goes back to the agent's own choice.
     pub model: Option<Option<String>>,
+    /// The effort; `Some(None)` goes back to the agent's own choice.
+    pub effort: Option<Option<String>>,
     /// The agent's session; `Some(None)` forgets it and keeps the history. Either way nothing is
     /// to be forked any more.
     pub native_session: Option<Option<String>>,

@@ -21,6 +21,8 @@ pub struct Conversation {
     pub policy: Option<Policy>,
     /// The model asked for.
     pub model: Option<String>,
+    /// The effort asked for.
+    pub effort: Option<String>,
     /// The agent's own session.
     pub native_session: Option<String>,
     /// The next process branches off from that session instead of going on with it.
@@ -70,6 +72,8 @@ pub struct NewConversation {
     pub policy: Option<Policy>,
     /// The model asked for.
     pub model: Option<String>,
+    /// The effort asked for.
+    pub effort: Option<String>,
     /// The session it branches off from.
     pub fork: Option<Fork>,
 }
@@ -90,13 +94,17 @@ pub struct Filter {
     pub agent: Option<String>,
     /// Only those in this workspace.
     pub workspace: Option<String>,
+    /// Only those that have had a turn.
+    pub begun: bool,
+    /// Those that come after so many of them.
+    pub offset: usize,
     /// At most so many.
     pub limit: usize,
 }
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { agent: None, workspace: None, limit: 1000 }
+        Self { agent: None, workspace: None, begun: false, offset: 0, limit: 1000 }
     }
 }
 
@@ -108,7 +116,7 @@ pub(crate) struct Stored {
 }
 
 const COLUMNS: &str = "id, key, agent, workspace, mode, model, native_session, title, created, \
-    updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from";
+    updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from, effort";
 
 pub(crate) fn find(
     connection: &Connection,
@@ -132,12 +140,14 @@ pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Conve
     let sql = format!(
         "SELECT {COLUMNS} FROM conversations
          WHERE key IS NOT NULL AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR workspace = ?2)
-         ORDER BY updated DESC, id DESC LIMIT ?3"
+         AND (NOT ?4 OR next_turn > 1)
+         ORDER BY updated DESC, id DESC LIMIT ?3 OFFSET ?5"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let limit = to_sql(filter.limit as u64);
-    let rows =
-        statement.query_map((&filter.agent, &filter.workspace, limit), |row| Ok(read(row)))?;
+    let offset = to_sql(filter.offset as u64);
+    let wanted = (&filter.agent, &filter.workspace, limit, filter.begun, offset);
+    let rows = statement.query_map(wanted, |row| Ok(read(row)))?;
     rows.map(|row| Ok(row??.conversation)).collect()
 }
 
@@ -158,6 +168,7 @@ fn read(row: &Row<'_>) -> Result<Stored, Error> {
         mode: mode.parse().map_err(|_| Error::Unknown { what: "mode", found: mode })?,
         policy: policy.transpose()?,
         model: row.get(5)?,
+        effort: row.get(18)?,
         native_session: row.get(6)?,
         forks: row.get(16)?,
         forked_from: forked_from.and_then(|key| ConversationKey::new(&key).ok()),

@@ -307,6 +307,7 @@ fn write_change(
         mode,
         policy,
         model,
+        effort,
         native_session,
         title,
         next_turn,
@@ -326,7 +327,8 @@ fn write_change(
              fork = iif(?7, 0, fork),
              title = coalesce(?9, title),
              next_turn = coalesce(?10, next_turn),
-             policy = iif(?11, ?12, policy)
+             policy = iif(?11, ?12, policy),
+             effort = iif(?13, ?14, effort)
              WHERE id = ?1",
         )?
         .execute((
@@ -342,6 +344,8 @@ fn write_change(
             next_turn.map(to_sql),
             policy.is_some(),
             policy_json,
+            effort.is_some(),
+            effort.as_ref().and_then(Option::as_ref),
         ))?;
     Ok(())
 }

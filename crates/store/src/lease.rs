@@ -94,7 +94,7 @@ fn create(
     key: &ConversationKey,
     new: &NewConversation,
 ) -> Result<(), Error> {
-    let NewConversation { agent, workspace, mode, policy, model, fork } = new;
+    let NewConversation { agent, workspace, mode, policy, model, effort, fork } = new;
     let policy = policy.map(|policy| serde_json::to_string(&policy)).transpose();
     let policy = policy.map_err(Error::json("policy"))?;
     let (session, from) = match fork {
@@ -105,9 +105,21 @@ fn create(
     connection.execute(
         "INSERT INTO conversations
          (key, agent, workspace, mode, model, created, updated, epoch, lease_owner, lease_since,
-          policy, native_session, fork, forked_from)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6, ?8, ?9, ?9 IS NOT NULL, ?10)",
-        (key.as_str(), agent, workspace, mode.name(), model, now, owner, policy, session, from),
+          policy, native_session, fork, forked_from, effort)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6, ?8, ?9, ?9 IS NOT NULL, ?10, ?11)",
+        (
+            key.as_str(),
+            agent,
+            workspace,
+            mode.name(),
+            model,
+            now,
+            owner,
+            policy,
+            session,
+            from,
+            effort,
+        ),
     )?;
     Ok(())
 }

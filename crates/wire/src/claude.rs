@@ -13,6 +13,8 @@ pub mod write;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -86,9 +88,18 @@ pub struct System<'a> {
     /// `init`: names of slash commands.
     #[serde(borrow)]
     pub slash_commands: Option<&'a RawValue>,
+    /// `commands_changed`: all of them, as `initialize` tells them.
+    #[serde(borrow)]
+    pub commands: Option<&'a RawValue>,
     /// `init`: names of skills.
     #[serde(borrow)]
     pub skills: Option<&'a RawValue>,
+    /// `init`: MCP servers and how they are doing.
+    #[serde(borrow)]
+    pub mcp_servers: Option<&'a RawValue>,
+    /// `session_title_changed`: the session's name.
+    #[serde(borrow)]
+    pub title: Option<Str<'a>>,
     /// `status`: `requesting`, `compacting` or null; `task_notification`: how the task ended.
     #[serde(borrow)]
     pub status: Option<&'a RawValue>,
@@ -177,6 +188,9 @@ pub struct Message<'a> {
     /// A text, or blocks.
     #[serde(borrow)]
     pub content: Blocks<'a>,
+    /// Tokens of this call of the model, as far as they are counted.
+    #[serde(deserialize_with = "read::or_default")]
+    pub usage: Option<ApiUsage>,
 }
 
 /// The content of a message, always as blocks.
@@ -250,6 +264,9 @@ pub struct StreamEvent<'a> {
     /// `message_start`: the message.
     #[serde(borrow)]
     pub message: Option<MessageHead<'a>>,
+    /// `message_delta`: tokens; what is not said again stays as it was.
+    #[serde(deserialize_with = "read::or_default")]
+    pub usage: Option<Box<ApiUsage>>,
 }
 
 /// What is new in a block.
@@ -274,6 +291,9 @@ pub struct MessageHead<'a> {
     /// Its id.
     #[serde(borrow)]
     pub id: Str<'a>,
+    /// Tokens read, and the first written.
+    #[serde(deserialize_with = "read::or_default")]
+    pub usage: Option<Box<ApiUsage>>,
 }
 
 /// A `result` frame.
@@ -445,6 +465,15 @@ pub struct Initialized<'a> {
     pub current_permission_mode: Option<Str<'a>>,
 }
 
+/// The answer to `mcp_set_servers`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ServersSet {
+    /// Why a server cannot be used, by its name.
+    #[serde(deserialize_with = "read::or_default")]
+    pub errors: BTreeMap<String, String>,
+}
+
 /// A slash command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -467,6 +496,9 @@ pub struct Model<'a> {
     /// What to pass as the model.
     #[serde(borrow)]
     pub value: Str<'a>,
+    /// The model behind that name.
+    #[serde(borrow)]
+    pub resolved_model: Option<Str<'a>>,
     /// What to show.
     #[serde(borrow)]
     pub display_name: Str<'a>,

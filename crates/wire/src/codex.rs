@@ -21,6 +21,9 @@ pub struct Tokens {
     /// Of them, reasoning.
     #[serde(alias = "reasoningOutputTokens", deserialize_with = "or_zero")]
     pub reasoning_output_tokens: u64,
+    /// All.
+    #[serde(alias = "totalTokens", deserialize_with = "or_zero")]
+    pub total_tokens: u64,
 }
 
 /// What a search of the web does.

@@ -16,7 +16,10 @@ use crate::text::Str;
 pub use ask::{
     ApprovalRequest, Elicitation, NetworkContext, Question, QuestionOption, UserInputRequest,
 };
-pub use offer::{Account, Effort, Model, Models, Skill, Skills, SkillsOf};
+pub use offer::{
+    Account, Cleared, Effort, Goal, GoalAnswer, Model, Models, ServerStatus, ServerStatuses, Skill,
+    Skills, SkillsOf,
+};
 
 /// A piece of text that an item grows by.
 #[derive(Debug, Deserialize)]
@@ -82,6 +85,9 @@ pub struct Item<'a> {
     /// Where the command runs.
     #[serde(borrow, default)]
     pub cwd: Option<Str<'a>>,
+    /// What the command does, as far as that is plain.
+    #[serde(borrow, default)]
+    pub command_actions: Option<&'a RawValue>,
     /// What the command printed, both streams.
     #[serde(borrow, default)]
     pub aggregated_output: Option<Str<'a>>,
@@ -190,6 +196,18 @@ pub struct ThreadNews<'a> {
     pub thread: Thread<'a>,
 }
 
+/// A thread has another name.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NameNews<'a> {
+    /// Whose.
+    #[serde(borrow, default)]
+    pub thread_id: Str<'a>,
+    /// The name; none when it has none any more.
+    #[serde(borrow, default)]
+    pub thread_name: Option<Str<'a>>,
+}
+
 /// A thread.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -200,6 +218,9 @@ pub struct Thread<'a> {
     /// The thread that started it.
     #[serde(borrow, default)]
     pub parent_thread_id: Option<Str<'a>>,
+    /// Its name.
+    #[serde(borrow, default)]
+    pub name: Option<Str<'a>>,
 }
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
@@ -221,6 +242,9 @@ pub struct Opened<'a> {
     /// How hard its model thinks.
     #[serde(borrow, default)]
     pub reasoning_effort: Option<Str<'a>>,
+    /// Who judges what is asked for: `user`, or an agent.
+    #[serde(borrow, default)]
+    pub approvals_reviewer: Option<Str<'a>>,
 }
 
 /// The answer to `initialize`.
@@ -499,7 +523,6 @@ pub fn is_silent(method: &str) -> bool {
         "thread/environment/disconnected",
         "thread/goal/cleared",
         "thread/goal/updated",
-        "thread/name/updated",
         "thread/prediction/updated",
         "thread/project/updated",
         "thread/queue/changed",

@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 #![deny(clippy::indexing_slicing)]
 
+pub mod acp;
 pub mod claude;
 pub mod codex;
 pub mod codex_app;

@@ -30,8 +30,13 @@ fn opened(seq: u64, id: &str) -> Batch {
 }
 
 fn resolved(seq: u64, id: &str) -> (Batch, Resolved) {
-    let resolved =
-        Resolved { request: id.into(), answer: Answer::allow(), by: Origin::Client, policy: None };
+    let resolved = Resolved {
+        request: id.into(),
+        answer: Answer::allow(),
+        option: None,
+        by: Origin::Client,
+        policy: None,
+    };
     let requests = vec![RequestChange::Resolve(resolved.clone())];
     (Batch { requests, ..events([seq]) }, resolved)
 }

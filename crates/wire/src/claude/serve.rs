@@ -43,6 +43,18 @@ pub struct HostRequest<'a> {
     /// `set_model`: the model; none is the default.
     #[serde(borrow)]
     pub model: Option<Str<'a>>,
+    /// `apply_flag_settings`: what changes.
+    #[serde(borrow)]
+    pub settings: Option<Settings<'a>>,
+}
+
+/// Settings a host changes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Settings<'a> {
+    /// How hard the model thinks.
+    #[serde(borrow)]
+    pub effort_level: Option<Str<'a>>,
 }
 
 /// A host's answer to `can_use_tool`.

@@ -72,7 +72,7 @@ fn what_we_write_is_one_line_of_json() {
     ];
     let text = String::from_utf8(lines.concat()).unwrap();
     expect![[r#"
-        {"type":"user","message":{"role":"user","content":[{"text":"a\nb\u0000","type":"text"}]},"parent_tool_use_id":null,"session_id":""}
+        {"type":"user","message":{"role":"user","content":[{"type":"text","text":"a\nb\u0000"}]},"parent_tool_use_id":null,"session_id":""}
         {"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}
         {"type":"control_request","request_id":"2","request":{"subtype":"set_model","model":null}}
         {"type":"control_response","response":{"subtype":"success","request_id":"x","response":{"behavior":"allow","updatedInput":{"b":1e2,"a":1},"updatedPermissions":[{"b":1e2,"a":1}]}}}

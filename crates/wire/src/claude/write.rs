@@ -2,6 +2,9 @@
 //!
 //! A malformed line on stdin kills the agent, so everything here goes through the serializer.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -56,6 +59,64 @@ pub enum Control<'a> {
         /// The model.
         model: Option<&'a str>,
     },
+    /// Change settings of this process.
+    ApplyFlagSettings {
+        /// Which.
+        settings: FlagSettings<'a>,
+    },
+    /// Use these MCP servers beside those of the agent's own configuration.
+    McpSetServers {
+        /// All of them, by name.
+        servers: BTreeMap<&'a str, Server<'a>>,
+    },
+}
+
+/// Settings of a process.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlagSettings<'a> {
+    /// How hard the model thinks.
+    pub effort_level: &'a str,
+}
+
+/// An MCP server.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Server<'a> {
+    /// As a process.
+    Stdio {
+        /// The program.
+        command: &'a str,
+        /// Its arguments.
+        args: &'a [String],
+        /// Variables it gets.
+        env: &'a BTreeMap<String, String>,
+    },
+    /// By HTTP.
+    Http {
+        /// Where.
+        url: &'a str,
+        /// Headers of each request.
+        headers: &'a BTreeMap<String, String>,
+    },
+    /// By HTTP with server-sent events.
+    Sse {
+        /// Where.
+        url: &'a str,
+        /// Headers of each request.
+        headers: &'a BTreeMap<String, String>,
+    },
+}
+
+impl fmt::Debug for Server<'_> {
+    /// Values may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdio { .. } => "Stdio",
+            Self::Http { .. } => "Http",
+            Self::Sse { .. } => "Sse",
+        })
+    }
 }
 
 /// The answer to `can_use_tool`.

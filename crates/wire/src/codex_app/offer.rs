@@ -1,6 +1,9 @@
-//! What the server tells when it is asked: models, skills, the account.
+//! What the server tells when it is asked: models, skills, MCP servers, the goal, the account.
+
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::or_default;
@@ -65,12 +68,78 @@ pub struct SkillsOf {
 pub struct Skill {
     /// Its name.
     pub name: String,
+    /// What it is good for.
+    #[serde(default, deserialize_with = "or_default")]
+    pub description: String,
     /// Its file.
     #[serde(default)]
     pub path: String,
     /// Whether it may be used.
     #[serde(default)]
     pub enabled: Option<bool>,
+}
+
+/// The answer to `mcpServerStatus/list`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerStatuses {
+    /// Each.
+    #[serde(default)]
+    pub data: Vec<ServerStatus>,
+    /// Where more of them begin.
+    #[serde(default)]
+    pub next_cursor: Option<String>,
+}
+
+/// How an MCP server is doing.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerStatus {
+    /// Its name.
+    pub name: String,
+    /// Its connection to the thread; older versions do not tell.
+    #[serde(default)]
+    pub runtime_status: Option<String>,
+    /// Whether somebody is logged in to it.
+    #[serde(default)]
+    pub auth_status: Option<String>,
+    /// Its tools by name.
+    #[serde(default, deserialize_with = "or_default")]
+    pub tools: BTreeMap<String, IgnoredAny>,
+    /// Why there are none.
+    #[serde(default)]
+    pub tools_error: Option<String>,
+}
+
+/// The answer to `thread/goal/get` and `thread/goal/set`.
+#[derive(Debug, Deserialize)]
+pub struct GoalAnswer {
+    /// The goal, if there is one.
+    #[serde(default)]
+    pub goal: Option<Goal>,
+}
+
+/// What a thread works towards.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Goal {
+    /// What it is.
+    pub objective: String,
+    /// `active`, `paused`, `complete`, ….
+    pub status: String,
+    /// What it cost so far.
+    #[serde(default)]
+    pub tokens_used: u64,
+    /// How long was worked at it.
+    #[serde(default)]
+    pub time_used_seconds: u64,
+}
+
+/// The answer to `thread/goal/clear`.
+#[derive(Debug, Deserialize)]
+pub struct Cleared {
+    /// There was one.
+    pub cleared: bool,
 }
 
 /// The answer to `account/read`.

@@ -29,10 +29,16 @@ struct Message<'a, P, R> {
     error: Option<Refusal<'a>>,
 }
 
-#[derive(Serialize)]
-struct Refusal<'a> {
-    code: i64,
-    message: &'a str,
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Refusal<'a> {
+    /// The number the protocol gives it.
+    pub code: i64,
+    /// In words.
+    pub message: &'a str,
+    /// More of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<&'a serde_json::Value>,
 }
 
 /// We ask.
@@ -53,8 +59,27 @@ pub fn response(form: Form, id: &Id, result: &impl Serialize) -> Vec<u8> {
 
 /// The refusal of what the peer asked.
 pub fn error(form: Form, id: &Id, code: i64, message: &str) -> Vec<u8> {
-    let error = Some(Refusal { code, message });
-    line::<(), ()>(form, Message { id: Some(id), error, ..none() })
+    refusal(form, id, Refusal { code, message, data: None })
+}
+
+/// The refusal of what the peer asked, with more about it.
+pub fn refusal(form: Form, id: &Id, refusal: Refusal<'_>) -> Vec<u8> {
+    line::<(), ()>(form, Message { id: Some(id), error: Some(refusal), ..none() })
+}
+
+/// A line that nobody could read; it has no id to answer to.
+pub fn unreadable(code: i64, message: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Nobodys<'a> {
+        jsonrpc: &'a str,
+        id: (),
+        error: Refusal<'a>,
+    }
+    let error = Refusal { code, message, data: None };
+    let mut line = serde_json::to_vec(&Nobodys { jsonrpc: "2.0", id: (), error })
+        .expect("keys are strings and values are JSON");
+    line.push(b'\n');
+    line
 }
 
 fn none<'a, P, R>() -> Message<'a, P, R> {
