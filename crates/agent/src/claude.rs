@@ -6,6 +6,7 @@
 
 mod ask;
 mod driver;
+mod gist;
 mod outcome;
 mod setup;
 mod tool;

@@ -6,7 +6,9 @@
 
 mod change;
 mod command;
+mod extras;
 mod failure;
+mod prompt;
 mod tool;
 mod version;
 
@@ -17,8 +19,10 @@ use tieline_event::{Mode, Policy};
 use tieline_proc::Env;
 
 pub(crate) use change::{change_kind, file_change, file_changes, read_changes};
-pub(crate) use command::{bare_command, bare_words};
+pub(crate) use command::{bare_command, bare_words, gist};
+pub(crate) use extras::server_settings;
 pub(crate) use failure::{LOG_IN, explain_exit, failure, is_retry, session_unknown};
+pub(crate) use prompt::SavedPrompt;
 pub(crate) use tool::{content, contents, mcp_output, plan_status, search_query, usage};
 pub use version::{Version, Versions};
 
@@ -57,6 +61,8 @@ pub(crate) struct Rules {
     pub(crate) network: bool,
     /// The model plans and does not act.
     pub(crate) plan: bool,
+    /// The agent judges itself what it would otherwise ask for.
+    pub(crate) reviewed: bool,
 }
 
 impl Rules {
@@ -65,8 +71,22 @@ impl Rules {
             policy: policy.unwrap_or(Policy::of(mode)),
             network: policy.is_none() && mode == Mode::BypassPermissions,
             plan: policy.is_none() && mode == Mode::Plan,
+            reviewed: policy.is_none() && mode == Mode::Auto,
         }
     }
+}
+
+/// Where Codex keeps its files.
+pub(crate) fn home(env: &Env) -> PathBuf {
+    match env.get("CODEX_HOME") {
+        Some(home) => PathBuf::from(home),
+        None => PathBuf::from(env.get("HOME").unwrap_or_default()).join(".codex"),
+    }
+}
+
+/// The setting for an effort.
+pub(crate) fn effort_setting(effort: &str) -> String {
+    format!("model_reasoning_effort={}", toml_string(effort))
 }
 
 /// A string of TOML. One of JSON is that too, but for characters no model and no path has.

@@ -7,9 +7,10 @@
 
 mod ask;
 mod driver;
-mod form;
+mod errand;
 mod item;
 mod news;
+mod order;
 mod say;
 mod setup;
 mod switchboard;

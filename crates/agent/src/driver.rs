@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use tieline_event::{
-    Answer, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId, TurnId,
+    Answer, Choice, Extras, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId, TurnId,
 };
 
+use crate::chore::{ChoreId, ChoreNews};
 use crate::ledger::Ledger;
 
 /// Knows how to start an agent and how to speak with it.
 pub trait Agent: Send + Sync {
     /// The name users give it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// How to start it for a conversation, and the core that speaks with it. May have to ask the
     /// program for its version. The failure says what the user can do: not installed, too old,
@@ -36,8 +37,20 @@ pub struct Launch<'a> {
     pub policy: Option<Policy>,
     /// Which model, if not its default.
     pub model: Option<&'a str>,
+    /// Which effort, if not its default.
+    pub effort: Option<&'a str>,
+    /// What the client brings along.
+    pub extras: &'a Extras,
     /// The native session to go on with.
     pub resume: Option<Resume<'a>>,
+}
+
+impl<'a> Launch<'a> {
+    /// A new session with nothing special about it.
+    pub fn new(workspace: &'a Path, mode: Mode) -> Self {
+        let extras = Extras::NONE;
+        Self { workspace, mode, policy: None, model: None, effort: None, extras, resume: None }
+    }
 }
 
 /// The native session to go on with.
@@ -160,11 +173,37 @@ pub trait Driver: Send {
         ledger: &mut Ledger,
     ) -> Result<(), Refused>;
 
+    /// A request is answered by one of its own options. For agents whose options say more than their
+    /// kinds; for all others the kind is the answer.
+    ///
+    /// # Errors
+    /// When the agent takes no answer to it any more.
+    fn choose(
+        &mut self,
+        request: &RequestId,
+        choice: &Choice,
+        by: Origin,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        self.answer(request, &choice.kind.answer(), by, ledger)
+    }
+
+    /// Something came of a chore the driver asked for with [`Ledger::chore`].
+    fn chore_news(&mut self, chore: ChoreId, news: ChoreNews, ledger: &mut Ledger) {
+        let _ = (chore, news, ledger);
+    }
+
     /// Change the mode, and what goes before it, from now on. `false` when that needs a new process.
     fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool;
 
     /// Change the model from now on. `false` when that needs a new process.
     fn set_model(&mut self, model: Option<&str>, ledger: &mut Ledger) -> bool;
+
+    /// Change the effort from now on. `false` when that needs a new process.
+    fn set_effort(&mut self, effort: Option<&str>, ledger: &mut Ledger) -> bool {
+        let _ = (effort, ledger);
+        false
+    }
 
     /// The input is about to be closed, for good: a last word, for agents that wait for one.
     fn leaving(&mut self, ledger: &mut Ledger) {

@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use tieline_event::{
-    Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
+    Choice, Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
     ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request,
     RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed,
     Usage,
 };
+
+use crate::chore::{Chore, ChoreId};
 
 #[cfg(test)]
 mod tests;
@@ -113,27 +115,30 @@ pub struct OpenItem {
 impl OpenItem {
     /// The item as it stands, with what streamed.
     pub fn snapshot(&self) -> Item {
-        let mut item = self.item.clone();
-        if self.streamed.is_empty() {
-            return item;
-        }
-        match &mut item.body {
-            ItemBody::AgentMessage { text }
-            | ItemBody::Reasoning { text, .. }
-            | ItemBody::Plan { text }
-            | ItemBody::Review { text }
-            | ItemBody::Command { output: text, .. } => *text = Text::from(self.streamed.as_str()),
-            _ => {}
-        }
-        item
+        with_streamed(self.item.clone(), self.streamed.clone())
     }
+}
+
+fn with_streamed(mut item: Item, streamed: String) -> Item {
+    if streamed.is_empty() {
+        return item;
+    }
+    match &mut item.body {
+        ItemBody::AgentMessage { text }
+        | ItemBody::Reasoning { text, .. }
+        | ItemBody::Plan { text }
+        | ItemBody::Review { text }
+        | ItemBody::Command { output: text, .. } => *text = Text::from(streamed),
+        _ => {}
+    }
+    item
 }
 
 #[derive(Debug)]
 struct OpenTurn {
     id: TurnId,
     origin: Origin,
-    last_text: Option<String>,
+    last_text: Option<Text>,
 }
 
 #[derive(Debug)]
@@ -144,6 +149,8 @@ struct OpenRequest {
     native: Native,
     /// Questions whose answers are not to be shown.
     secrets: Vec<String>,
+    /// The answers on offer.
+    options: Vec<Choice>,
 }
 
 /// The books.
@@ -161,9 +168,13 @@ pub struct Ledger {
     frame: Option<FrameNo>,
     outputs: Vec<Output>,
     writes: Vec<u8>,
+    /// What is not to be kept of what is to be written.
+    secrets: Vec<String>,
     close_input: bool,
     wake: Option<Duration>,
     stop: bool,
+    n_chores: u64,
+    chores: Vec<(ChoreId, Chore)>,
     /// A turn that fails for this reason, however the agent ends it.
     overruled: Option<(TurnId, Failure, EndSignal)>,
 }
@@ -227,9 +238,11 @@ impl Ledger {
     /// Forgets what was to be written to an agent that is gone.
     pub fn forget_writes(&mut self) {
         self.writes.clear();
+        self.secrets.clear();
         self.close_input = false;
         self.wake = None;
         self.stop = false;
+        self.chores.clear();
     }
 
     /// Takes what is to be stored and shown.
@@ -254,6 +267,11 @@ impl Ledger {
         std::mem::take(&mut self.writes)
     }
 
+    /// Takes what is not to be kept of that.
+    pub(crate) fn take_secrets(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.secrets)
+    }
+
     /// Whether the agent's input is to be closed once everything is written.
     pub fn take_close_input(&mut self) -> bool {
         std::mem::take(&mut self.close_input)
@@ -269,9 +287,27 @@ impl Ledger {
         self.writes.extend_from_slice(bytes);
     }
 
+    /// Strings in what is queued that are for the agent alone: the record has a mask for them.
+    pub fn hide(&mut self, secrets: Vec<String>) {
+        self.secrets.extend(secrets);
+    }
+
     /// The agent's input ends after what is queued.
     pub fn close_input(&mut self) {
         self.close_input = true;
+    }
+
+    /// Asks for something that is done outside of the books and the wire.
+    pub fn chore(&mut self, chore: Chore) -> ChoreId {
+        self.n_chores += 1;
+        let id = ChoreId(self.n_chores);
+        self.chores.push((id, chore));
+        id
+    }
+
+    /// Takes what is to be done.
+    pub fn take_chores(&mut self) -> Vec<(ChoreId, Chore)> {
+        std::mem::take(&mut self.chores)
     }
 
     /// The driver wants to be woken after some time. The last wish counts.
@@ -391,11 +427,10 @@ impl Ledger {
         // What was cut off is not what the agent had to say.
         if let (ItemBody::AgentMessage { text }, None, ItemStatus::Ok) =
             (&item.body, &meta.parent, item.status)
+            && let Some(open) = self.turns.iter_mut().find(|open| Some(&open.id) == turn.as_ref())
         {
-            let text = text.preview();
-            if let Some(open) = self.turns.iter_mut().find(|open| Some(&open.id) == turn.as_ref()) {
-                open.last_text = Some(text.to_owned());
-            }
+            // A long one is in the store with its item, and once is enough.
+            open.last_text = Some(text.outlined());
         }
         self.push(turn, meta.parent, meta.native, Kind::ItemCompleted(item));
     }
@@ -439,6 +474,7 @@ impl Ledger {
             turn: turn.clone(),
             native: meta.native.clone(),
             secrets: secrets(&request),
+            options: request.options.clone(),
         });
         self.push(turn, meta.parent, meta.native, Kind::RequestOpened(request));
     }
@@ -447,6 +483,12 @@ impl Ledger {
     pub fn secret_questions(&self, id: &RequestId) -> &[String] {
         let open = self.requests.iter().find(|open| open.id == *id);
         open.map_or(&[], |open| open.secrets.as_slice())
+    }
+
+    /// An answer that an open request offers.
+    pub fn option_of(&self, id: &RequestId, option: &str) -> Option<&Choice> {
+        let open = self.requests.iter().find(|open| open.id == *id)?;
+        open.options.iter().find(|choice| choice.id == option)
     }
 
     /// A request is answered. The caller tells by whom with `request.resolved`.
@@ -483,7 +525,7 @@ impl Ledger {
         };
         self.close_what_is_open(|of| of == Some(turn), false, reason);
         let open = self.turns.remove(index);
-        let text = end.text.or(open.last_text).unwrap_or_default();
+        let text = end.text.map(Text::from).or(open.last_text).unwrap_or_default();
         self.push(
             Some(open.id),
             None,
@@ -493,7 +535,7 @@ impl Ledger {
                 error: end.error,
                 signal: end.signal,
                 stop_reason: end.stop_reason,
-                text: text.into(),
+                text,
                 usage: end.usage,
                 duration_ms: end.duration_ms,
                 open_tasks: end.open_tasks,
@@ -572,7 +614,7 @@ impl Ledger {
                 continue;
             };
             let open = self.items.remove(index);
-            let mut item = open.snapshot();
+            let mut item = with_streamed(open.item, open.streamed);
             item.status = ItemStatus::Cancelled;
             self.push(open.turn, open.meta.parent, open.meta.native, Kind::ItemCompleted(item));
         }

@@ -16,6 +16,8 @@
 //! * A prompt never becomes part of a command line.
 #![warn(missing_docs)]
 
+pub mod acp;
+mod chore;
 pub mod claude;
 pub mod codex;
 pub mod codex_app;
@@ -23,12 +25,15 @@ pub mod codex_exec;
 pub mod codex_proto;
 mod driver;
 mod exchange;
+mod form;
 mod ledger;
 pub mod scripted;
+mod servers;
 mod session;
 mod sqeq;
 mod words;
 
+pub use chore::{Chore, ChoreId, ChoreNews, Roots};
 pub use driver::{
     Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed,
     ServeError, Share, Switchboard, checked_argument,

@@ -24,6 +24,7 @@
 //! | `plan STEP; STEP; …` | shows a list of steps |
 //! | `step N doing`, `step N done` | marks a step of the list |
 //! | `exit-plan TEXT` | proposes to leave plan mode |
+//! | `call TOOL {…} => TEXT` | calls a tool of a server, with this JSON; the script says what it gives back |
 //! | `sleep MS` | waits |
 //! | `fail [STATUS] TEXT` | ends the turn as a failed call of a provider does |
 //! | `usage IN OUT` | adds tokens to the turn's count |
@@ -99,6 +100,10 @@ impl Demo {
             let model = model_name(model).map_err(refused)?;
             args.extend(["--model", model].map(OsString::from));
         }
+        if let Some(name) = launch.effort {
+            effort(name).map_err(refused)?;
+            args.extend(["--effort", name].map(OsString::from));
+        }
         if let Some(Resume { session, fork }) = launch.resume {
             if fork {
                 return Err(refused("the demo agent cannot branch off from a session".to_owned()));
@@ -116,7 +121,10 @@ impl Demo {
             script::parse(&text).map_err(|err| refused(format!("{shown}: {err}")))?;
             args.extend(["--script".into(), path.into_os_string()]);
         }
-        let driver = ClaudeDriver::new(Lifetime::Conversation, launch.mode).named("the demo agent");
+        let driver = ClaudeDriver::new(Lifetime::Conversation, launch.mode)
+            .named("the demo agent")
+            .launched(launch)
+            .without_directories(launch);
         let plan = Plan::new(self.program.clone(), self.env.clone(), Box::new(driver));
         Ok(Plan { args, ..plan })
     }
@@ -139,6 +147,21 @@ const MODELS: &[(&str, &str, &str)] = &[
     ("default", "Default", "The script"),
     (DEFAULT_MODEL, "Scripted", "No model: it plays its script"),
 ];
+
+/// How much the agent thinks of its words: a name, and how many pauses it makes between two.
+const EFFORTS: [(&str, u32); 3] = [("low", 0), (DEFAULT_EFFORT, 1), ("high", 3)];
+
+/// The effort without a choice.
+const DEFAULT_EFFORT: &str = "medium";
+
+/// The pauses of an effort.
+fn effort(name: &str) -> Result<u32, String> {
+    let known = EFFORTS.into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, pauses)| pauses).ok_or_else(|| {
+        let names = EFFORTS.map(|(name, _)| name).join(", ");
+        format!("the demo agent has no effort {name:?}, only {names}")
+    })
+}
 
 /// The model behind a name.
 fn model_name(name: &str) -> Result<&'static str, String> {

@@ -6,6 +6,7 @@ use tieline_event::{
 };
 use tieline_wire::ndjson::{self, Framer, Line};
 
+use crate::chore::{ChoreId, ChoreNews};
 use crate::driver::{Driver, ExitInfo, Refused};
 use crate::ledger::{Ledger, Output};
 
@@ -97,7 +98,8 @@ impl Session {
     /// the input is to be closed afterwards.
     pub fn take_writes(&mut self, mut keep: impl FnMut(Direction, &[u8])) -> (Vec<u8>, bool) {
         let bytes = self.ledger.take_writes();
-        let secrets = std::mem::take(&mut self.secrets);
+        let mut secrets = std::mem::take(&mut self.secrets);
+        secrets.extend(self.ledger.take_secrets());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             match masked(line, &secrets) {
                 None => keep(Direction::In, line),
@@ -124,7 +126,7 @@ impl Session {
         self.interrupted = false;
         let turn = self.ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
         self.ledger.user_message(prompt);
-        match &self.preamble {
+        match self.preamble.as_ref().filter(|_| !is_command(prompt)) {
             None => self.driver.start_turn(prompt, &mut self.ledger),
             Some(preamble) => {
                 let mut prompt = prompt.clone();
@@ -151,6 +153,11 @@ impl Session {
         self.driver.interrupt(&mut self.ledger)
     }
 
+    /// Whether the running turn is to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
     /// Answers a request.
     ///
     /// # Errors
@@ -164,11 +171,23 @@ impl Session {
     ) -> Result<(), Refused> {
         let shown = self.without_secrets(request, answer);
         let before = self.ledger.n_outputs();
-        self.driver.answer(request, answer, by, &mut self.ledger)?;
-        if matches!(answer, Answer::Deny { stop: true, .. }) {
+        let (shown, option) = match answer {
+            Answer::Choose { option } => {
+                let Some(choice) = self.ledger.option_of(request, option).cloned() else {
+                    return Err(Refused(format!("request {request} has no option {option:?}")));
+                };
+                self.driver.choose(request, &choice, by, &mut self.ledger)?;
+                (choice.kind.answer(), Some(choice.id))
+            }
+            answer => {
+                self.driver.answer(request, answer, by, &mut self.ledger)?;
+                (shown, None)
+            }
+        };
+        if matches!(shown, Answer::Deny { stop: true, .. }) {
             self.interrupted = true;
         }
-        let resolved = Resolved { request: request.clone(), answer: shown, by, policy };
+        let resolved = Resolved { request: request.clone(), answer: shown, option, by, policy };
         self.ledger.close_request(request, Kind::RequestResolved(resolved));
         // The answer comes before what it brought about.
         self.ledger.move_last_output(before);
@@ -200,6 +219,16 @@ impl Session {
     /// Changes the model; `false` when that needs a new process.
     pub fn set_model(&mut self, model: Option<&str>) -> bool {
         self.driver.set_model(model, &mut self.ledger)
+    }
+
+    /// Changes the effort; `false` when that needs a new process.
+    pub fn set_effort(&mut self, effort: Option<&str>) -> bool {
+        self.driver.set_effort(effort, &mut self.ledger)
+    }
+
+    /// Something came of a chore.
+    pub fn chore_news(&mut self, chore: ChoreId, news: ChoreNews) {
+        self.driver.chore_news(chore, news, &mut self.ledger);
     }
 
     /// The time the driver asked for is over.
@@ -276,6 +305,15 @@ fn see(
         }
     }
     ledger.at_frame(None);
+}
+
+/// Whether a prompt is nothing but a slash command. With anything before it no agent knows it.
+fn is_command(prompt: &Prompt) -> bool {
+    let [Content::Text { text }] = prompt.content.as_slice() else { return false };
+    let name =
+        text.preview().strip_prefix('/').and_then(|rest| rest.split(char::is_whitespace).next());
+    // A path has another slash.
+    name.is_some_and(|name| name.starts_with(char::is_alphabetic) && !name.contains('/'))
 }
 
 /// A line without the secrets in it, if there are any.

@@ -1,12 +1,13 @@
 //! What the events of the queue protocol mean, for the two wires of Codex that have them: `codex
 //! proto` and, up to 0.42, `codex exec`.
 
+use serde_json::value::RawValue;
 use tieline_event::{Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, Text, ToolClass, Usage};
 use tieline_wire::codex::Tokens;
 use tieline_wire::sqeq::{self, Changes, EventMsg};
 use tieline_wire::text::Str;
 
-use crate::codex::{bare_words, content, file_changes, plan_status, search_query, usage};
+use crate::codex::{bare_words, content, file_changes, gist, plan_status, search_query, usage};
 use crate::words::first_line;
 
 /// A call that began, changed or is over.
@@ -29,7 +30,8 @@ pub(crate) fn call<'a>(
     let mut trouble = None;
     let (id, status, body) = match event {
         EventMsg::ExecCommandBegin(it) => {
-            (&it.call_id, ItemStatus::InProgress, command(&it.command, Some(&it.cwd)))
+            let body = command(&it.command, Some(&it.cwd), Some(&it.parsed_cmd));
+            (&it.call_id, ItemStatus::InProgress, body)
         }
         EventMsg::ExecCommandEnd(it) => {
             let status = ended(it.status.as_deref(), it.exit_code == 0);
@@ -79,7 +81,11 @@ pub(crate) fn call<'a>(
 }
 
 /// A command that printed nothing yet.
-pub(crate) fn command(words: &[Str<'_>], cwd: Option<&str>) -> ItemBody {
+pub(crate) fn command(
+    words: &[Str<'_>],
+    cwd: Option<&str>,
+    actions: Option<&RawValue>,
+) -> ItemBody {
     let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
     ItemBody::Command {
         command: bare_words(&words),
@@ -88,12 +94,15 @@ pub(crate) fn command(words: &[Str<'_>], cwd: Option<&str>) -> ItemBody {
         output: Text::default(),
         exit_code: None,
         background: false,
+        gist: gist(actions),
     }
 }
 
 fn command_end(it: &sqeq::ExecCommandEnd<'_>, begun: Option<ItemBody>) -> ItemBody {
-    let mut body = begun
-        .unwrap_or_else(|| command(it.command.as_deref().unwrap_or_default(), it.cwd.as_deref()));
+    let mut body = begun.unwrap_or_else(|| {
+        let words = it.command.as_deref().unwrap_or_default();
+        command(words, it.cwd.as_deref(), it.parsed_cmd.as_deref())
+    });
     // Else it is a patch that was applied by a command.
     if let ItemBody::Command { output, exit_code, .. } = &mut body {
         *output = match it.aggregated_output.is_empty() {
@@ -118,6 +127,7 @@ fn mcp(invocation: &sqeq::McpInvocation<'_>, output: Vec<Content>) -> ItemBody {
         title: None,
         input: invocation.arguments.as_deref().map(Json::from_raw),
         output,
+        gist: None,
     }
 }
 
@@ -151,6 +161,8 @@ pub(crate) fn total(info: &sqeq::TokenInfo, context_window: Option<u64>) -> Usag
         cache_write_input_tokens: 0,
         output_tokens: told.output_tokens,
         reasoning_output_tokens: told.reasoning_output_tokens,
+        total_tokens: told.total_tokens,
     };
-    usage(tokens, context_window)
+    let held = info.last_token_usage.total_tokens;
+    Usage { context_used: (held > 0).then_some(held), ..usage(tokens, context_window) }
 }

@@ -113,7 +113,8 @@ fn approval(
     let approval = Approval {
         tool: tool.to_owned(),
         command: subject.command,
-        path,
+        // A command names no file, but the agent knows which one it would touch.
+        path: path.or_else(|| request.blocked_path.as_deref().map(str::to_owned)),
         changes: Vec::new(),
         input: request.input.map(Json::from_raw),
         suggestions: suggestions.iter().map(|raw| Json::from_raw(raw)).collect(),
@@ -187,6 +188,11 @@ pub(super) fn answer(asked: &Asked, answer: &Answer) -> Vec<u8> {
         Answer::Deny { message, stop } => {
             let message = message.as_deref().unwrap_or("The user said no.");
             control_success(wire_id, &Permission::Deny { message, interrupt: *stop })
+        }
+        // The session takes a choice apart before; what is not understood is no yes.
+        Answer::Choose { .. } => {
+            let message = "The answer was not understood.";
+            control_success(wire_id, &Permission::Deny { message, interrupt: false })
         }
         Answer::Answers { answers } => {
             let input = with_answers(asked.input.as_deref(), answers);

@@ -1,6 +1,8 @@
 //! The core: lines in, ledger entries and lines out.
 
 mod control;
+mod count;
+mod offer;
 mod system;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -9,16 +11,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
     Abilities, Answer, Content, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId,
-    ItemStatus, Kind, Mode, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry, PlanStatus,
-    Policy, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
+    ItemStatus, Kind, McpServer, Mode, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry,
+    PlanStatus, Policy, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
 };
-use tieline_wire::claude::write::{self, Control};
+use tieline_wire::claude::write::{self, Control, FlagSettings};
 use tieline_wire::claude::{self, Frame, Sniffed};
 
 use super::ask::Asked;
 use super::setup::{self, Lifetime};
 use super::{ask, outcome, tool};
-use crate::driver::{Driver, ExitInfo, Refused};
+use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 use crate::words::{first_line, plain, refused_by};
 
@@ -51,8 +53,18 @@ pub struct ClaudeDriver {
     /// The agent's word for what went wrong with the provider.
     last_error: Option<String>,
     interrupted: bool,
+    /// The turn is to be interrupted as soon as it has begun: before that the agent knows no turn.
+    wants_interrupt: bool,
     spent_usd: Option<f64>,
+    count: count::Count,
+    offer: offer::Offer,
     abilities: Abilities,
+    /// MCP servers the client brings along.
+    servers: Vec<McpServer>,
+    /// What to say of the client's directories, where they are not used.
+    left_out: Option<String>,
+    /// MCP servers that were said to have failed.
+    failed_servers: HashSet<String>,
     spoke: bool,
 }
 
@@ -62,6 +74,8 @@ enum Call {
     Interrupt,
     SetMode(Mode),
     SetModel(Option<String>),
+    SetEffort(String),
+    SetServers,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +83,8 @@ struct Streaming {
     message: String,
     /// The item of the block that streams now.
     item: Option<String>,
+    /// Tool calls of the message whose input is not there yet.
+    announced: Vec<String>,
 }
 
 impl ClaudeDriver {
@@ -90,7 +106,13 @@ impl ClaudeDriver {
             steps: BTreeMap::new(),
             last_error: None,
             interrupted: false,
+            wants_interrupt: false,
             spent_usd: None,
+            count: count::Count::default(),
+            offer: offer::Offer::default(),
+            servers: Vec::new(),
+            left_out: None,
+            failed_servers: HashSet::new(),
             abilities: Abilities {
                 modes: Mode::ALL.to_vec(),
                 steering: lifetime == Lifetime::Conversation,
@@ -109,8 +131,31 @@ impl ClaudeDriver {
     #[must_use]
     pub fn named(mut self, name: &'static str) -> Self {
         self.name = name;
+        self.abilities.modes = Mode::COMMON.to_vec();
         self.abilities.fork = false;
         self.abilities.images = false;
+        self
+    }
+
+    /// What the process was started with, and what it is to be told.
+    #[must_use]
+    pub fn launched(mut self, launch: &Launch<'_>) -> Self {
+        self.offer.model = launch.model.map(str::to_owned);
+        self.offer.effort = launch.effort.map(str::to_owned);
+        self.servers.clone_from(&launch.extras.mcp_servers);
+        self
+    }
+
+    /// It was told nothing of the directories that the client brings along.
+    #[must_use]
+    pub fn without_directories(mut self, launch: &Launch<'_>) -> Self {
+        if !launch.extras.directories.is_empty() {
+            let text = format!(
+                "{} works in its workspace alone, not in the client's other directories",
+                self.name
+            );
+            self.left_out = Some(text);
+        }
         self
     }
 
@@ -186,10 +231,21 @@ impl ClaudeDriver {
                 }
             }
             "message_start" => {
-                let message = event.message.as_ref().map(|head| head.id.to_string());
                 let parent = stream.parent.as_deref().map(ItemId::from);
-                let message = message.unwrap_or_default();
-                self.streaming.insert(parent, Streaming { message, item: None });
+                if let (None, Some(head)) = (&parent, &event.message) {
+                    self.count.begin(&head.id, head.usage.as_deref());
+                }
+                let message = event.message.as_ref().map(|head| head.id.to_string());
+                let streaming =
+                    Streaming { message: message.unwrap_or_default(), ..Streaming::default() };
+                if let Some(before) = self.streaming.insert(parent, streaming) {
+                    cancel_announced(&before, ledger);
+                }
+            }
+            "message_delta" if stream.parent.is_none() => {
+                if let Some(usage) = self.count.end(event.usage.as_deref()) {
+                    ledger.emit(Kind::UsageUpdated(usage));
+                }
             }
             "content_block_start" => {
                 let Some(block) = &event.content_block else { return };
@@ -198,6 +254,11 @@ impl ClaudeDriver {
                 let body = match &*block.kind {
                     "text" => ItemBody::AgentMessage { text: Text::default() },
                     "thinking" => ItemBody::Reasoning { text: Text::default(), signature: None },
+                    "tool_use" | "server_tool_use" | "mcp_tool_use" => {
+                        streaming.item = None;
+                        announce(block, parent, streaming, ledger);
+                        return;
+                    }
                     _ => {
                         streaming.item = None;
                         return;
@@ -233,6 +294,12 @@ impl ClaudeDriver {
         }
         let parent = frame.parent.as_deref().map(ItemId::from);
         let message = frame.message.id.as_deref().unwrap_or_default();
+        if parent.is_none()
+            && frame.message.model.as_deref() != Some("<synthetic>")
+            && let Some(usage) = self.count.whole(message, frame.message.usage.as_ref())
+        {
+            ledger.emit(Kind::UsageUpdated(usage));
+        }
         for block in &frame.message.content.0 {
             let id = self.block_id(message, parent.as_ref());
             let meta = meta_of(parent.clone(), Some(message), None);
@@ -292,6 +359,9 @@ impl ClaudeDriver {
         let Some(id) = block.id.as_deref() else { return };
         let name = block.name.as_deref().unwrap_or("tool");
         let body = tool::begun(name, block.input);
+        if let Some(streaming) = self.streaming.get_mut(&parent) {
+            streaming.announced.retain(|announced| announced != id);
+        }
         let meta = meta_of(parent, Some(message), Some(id));
         let item = Item { id: ItemId::from(id), status: ItemStatus::InProgress, body };
         ledger.upsert_item(meta, item);
@@ -408,10 +478,13 @@ impl ClaudeDriver {
         let turn = self.turn_of_result(frame, ledger);
         let last_error = self.last_error.take();
         let usage = outcome::usage(frame, &mut self.spent_usd);
+        let model = self.offer.model_in_use.as_deref();
+        self.count.learn_window(frame.model_usage, model);
+        let usage = usage.map(|usage| self.count.complete(usage));
         let open_tasks = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
         let end =
             outcome::of_turn(frame, last_error.as_deref(), self.interrupted, usage, open_tasks);
-        self.interrupted = false;
+        (self.interrupted, self.wants_interrupt) = (false, false);
         ledger.end_turn(&turn, end);
         if ledger.current_turn().is_none() {
             self.blocks.clear();
@@ -456,6 +529,10 @@ impl Driver for ClaudeDriver {
         if self.lifetime == Lifetime::Conversation {
             self.call(Call::Initialize, &Control::Initialize, ledger);
         }
+        self.bring_servers(ledger);
+        if let Some(text) = self.left_out.take() {
+            ledger.notice(NoticeLevel::Warning, "directories_not_used", text);
+        }
     }
 
     fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
@@ -471,8 +548,9 @@ impl Driver for ClaudeDriver {
     }
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
-        self.interrupted = false;
+        (self.interrupted, self.wants_interrupt) = (false, false);
         self.last_error = None;
+        self.count.begin_turn();
         self.expected_inits += 1;
         self.say(prompt, ledger);
     }
@@ -493,7 +571,10 @@ impl Driver for ClaudeDriver {
         if self.lifetime == Lifetime::Turn {
             return false;
         }
-        self.call(Call::Interrupt, &Control::Interrupt, ledger);
+        self.wants_interrupt = self.expected_inits > 0;
+        if !self.wants_interrupt {
+            self.call(Call::Interrupt, &Control::Interrupt, ledger);
+        }
         true
     }
 
@@ -540,8 +621,46 @@ impl Driver for ClaudeDriver {
         true
     }
 
+    fn set_effort(&mut self, effort: Option<&str>, ledger: &mut Ledger) -> bool {
+        // The way back to the agent's own choice leads through a new process.
+        let Some(effort) = effort.filter(|_| self.lifetime == Lifetime::Conversation) else {
+            return false;
+        };
+        if self.is_unknown_effort(effort, ledger) {
+            return true;
+        }
+        let settings = FlagSettings { effort_level: effort };
+        let control = Control::ApplyFlagSettings { settings };
+        self.call(Call::SetEffort(effort.to_owned()), &control, ledger);
+        true
+    }
+
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
         setup::explain_exit(self.name, exit, self.spoke)
+    }
+}
+
+/// A tool call begins with its name; what it is given follows.
+fn announce(
+    block: &claude::Block<'_>,
+    parent: Option<ItemId>,
+    streaming: &mut Streaming,
+    ledger: &mut Ledger,
+) {
+    let (Some(id), Some(name)) = (block.id.as_deref(), block.name.as_deref()) else { return };
+    streaming.announced.push(id.to_owned());
+    let meta = meta_of(parent, Some(&streaming.message), Some(id));
+    let body = tool::announced(name);
+    ledger.upsert_item(meta, Item { id: ItemId::from(id), status: ItemStatus::InProgress, body });
+}
+
+/// The message was cut off and another one came instead: its calls are never made.
+fn cancel_announced(streaming: &Streaming, ledger: &mut Ledger) {
+    for id in &streaming.announced {
+        if let Some(item) = ledger.item(id).cloned() {
+            let status = ItemStatus::Cancelled;
+            ledger.complete_item(Meta::default(), Item { status, ..item });
+        }
     }
 }
 

@@ -121,16 +121,14 @@ pub(super) fn usage(frame: &ResultFrame<'_>, spent: &mut Option<f64>) -> Option<
         *spent = total;
     }
     let tokens = frame.usage.as_ref()?;
-    let context_window =
-        by_model(frame.model_usage).values().filter_map(|usage| usage.context_window).max();
     Some(Usage {
         input_tokens: tokens.input_tokens,
         cached_input_tokens: tokens.cache_read_input_tokens,
         cache_write_tokens: tokens.cache_creation_input_tokens,
         output_tokens: tokens.output_tokens,
         reasoning_tokens: tokens.output_tokens_details.thinking_tokens,
-        context_window,
         cost_usd,
+        ..Usage::default()
     })
 }
 

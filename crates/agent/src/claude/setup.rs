@@ -68,7 +68,7 @@ impl Claude {
                 FailureCode::BadRequest,
                 format!("Claude Code has no policy {policy}"),
             )
-            .hint("choose a --mode instead: default, plan, acceptEdits, bypassPermissions, yolo"));
+            .hint("choose a --mode instead: default, plan, acceptEdits, auto, bypassPermissions, yolo"));
         }
         let unasked = matches!(launch.mode, Mode::BypassPermissions | Mode::Yolo);
         if unasked && self.is_root && self.env.get("IS_SANDBOX").is_none() {
@@ -106,13 +106,20 @@ impl Claude {
         if let Some(model) = launch.model {
             add(&["--model", checked_argument("model", model)?]);
         }
+        if let Some(effort) = launch.effort {
+            add(&["--effort", checked_argument("effort", effort)?]);
+        }
         if let Some(Resume { session, fork }) = launch.resume {
             add(&["--resume", checked_argument("session id", session)?]);
             if fork {
                 add(&["--fork-session"]);
             }
         }
-        let driver = Box::new(ClaudeDriver::new(self.lifetime, launch.mode));
+        for directory in &launch.extras.directories {
+            args.extend(["--add-dir".into(), directory.into()]);
+        }
+        let driver = ClaudeDriver::new(self.lifetime, launch.mode).launched(launch);
+        let driver = Box::new(driver);
         Ok(Plan {
             args,
             one_turn: self.lifetime == Lifetime::Turn,
@@ -128,6 +135,7 @@ pub(super) fn mode_name(mode: Mode) -> &'static str {
         Mode::Default => "default",
         Mode::Plan => "plan",
         Mode::AcceptEdits => "acceptEdits",
+        Mode::Auto => "auto",
         Mode::BypassPermissions | Mode::Yolo => "bypassPermissions",
     }
 }

@@ -11,6 +11,7 @@ use tieline_event::{
 use tieline_wire::claude::{Block, Blocks};
 use tieline_wire::text::Str;
 
+use super::gist;
 use crate::words::first_line;
 
 /// The inputs of the tools that have items of their own: the fields of all of them.
@@ -67,6 +68,7 @@ pub(super) fn begun(name: &str, raw: Option<&RawValue>) -> ItemBody {
                 output: Text::default(),
                 exit_code: None,
                 background: input.run_in_background.unwrap_or(false),
+                gist: None,
             };
         }
         ("Write", Some(path)) => {
@@ -119,6 +121,17 @@ pub(super) fn begun(name: &str, raw: Option<&RawValue>) -> ItemBody {
         title,
         input: raw.map(Json::from_raw),
         output: Vec::new(),
+        gist: gist::of(name, raw),
+    }
+}
+
+/// The item of a tool call whose input is still being written.
+pub(super) fn announced(name: &str) -> ItemBody {
+    match name {
+        "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => {
+            ItemBody::FileChange { changes: Vec::new() }
+        }
+        _ => begun(name, None),
     }
 }
 

@@ -129,6 +129,7 @@ pub(crate) fn usage(tokens: Tokens, context_window: Option<u64>) -> Usage {
         reasoning_tokens: tokens.reasoning_output_tokens,
         context_window,
         cost_usd: None,
+        context_used: None,
     }
 }
 

@@ -7,15 +7,15 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
     Answer, Approval, ChoiceKind, Item, ItemBody, ItemId, Json, NoticeLevel, Question,
-    QuestionOption, Request, RequestBody, RequestId, Scope,
+    QuestionOption, Request, RequestBody, RequestId, Scope, ToolClass,
 };
 use tieline_wire::codex_app::{
     ApprovalRequest, Elicitation, NetworkContext, UserInputRequest, Whose,
 };
 use tieline_wire::jsonrpc::Id;
 
-use super::form;
 use crate::codex::{bare_command, bare_words, read_changes};
+use crate::form;
 use crate::ledger::Ledger;
 use crate::words::{allow, allow_session, choice, deny, first_line, stop};
 
@@ -89,7 +89,7 @@ pub(super) fn understand(
         }
         "mcpServer/elicitation/request" => {
             let asked: Elicitation<'_> = serde_json::from_str(params).map_err(unreadable)?;
-            elicitation(&asked)
+            elicitation(&asked, names, ledger)
         }
         _ => return Err(format!("tieline does not know the request {method}")),
     };
@@ -258,17 +258,19 @@ fn user_input(asked: UserInputRequest<'_>) -> Parts {
     (item, What::Input, request)
 }
 
-fn elicitation(asked: &Elicitation<'_>) -> Parts {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Meta {
-        codex_approval_kind: Option<Box<RawValue>>,
-        tool_params: Option<Box<RawValue>>,
-        persist: Option<Box<RawValue>>,
-    }
-    let meta: Meta =
+/// What stands beside a question about a tool.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToolMeta {
+    codex_approval_kind: Option<Box<RawValue>>,
+    tool_params: Option<Box<RawValue>>,
+    persist: Option<Box<RawValue>>,
+}
+
+fn elicitation(asked: &Elicitation<'_>, names: &HashMap<String, ItemId>, ledger: &Ledger) -> Parts {
+    let meta: ToolMeta =
         asked.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let with = meta.tool_params.map(|params| format!(", with {}", params.get()));
+    let with = meta.tool_params.as_ref().map(|params| format!(", with {}", params.get()));
     let with = with.unwrap_or_default();
     let reason = Some(format!("asked by the MCP server {}{with}", &*asked.server_name));
     let title = first_line(&asked.message);
@@ -298,7 +300,36 @@ fn elicitation(asked: &Elicitation<'_>) -> Parts {
         .options
         .extend(lasts("always").then(|| choice("always", "Yes, always", ChoiceKind::AllowAlways)));
     request.options.extend([deny(), stop()]);
-    (None, if is_tool { What::Tool } else { What::Form(schema) }, request)
+    match is_tool {
+        true => (waiting_call(asked, &meta, names, ledger), What::Tool, request),
+        false => (None, What::Form(schema), request),
+    }
+}
+
+/// The call that waits for leave, by the server's name for it. The question does not say which one it
+/// is: only its server, in a sentence its tool, and what the tool is given.
+fn waiting_call(
+    asked: &Elicitation<'_>,
+    meta: &ToolMeta,
+    names: &HashMap<String, ItemId>,
+    ledger: &Ledger,
+) -> Option<String> {
+    let value = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let params = meta.tool_params.as_ref().and_then(|params| value(params.get()));
+    let likeness = |item: &Item| match &item.body {
+        ItemBody::ToolCall { class: ToolClass::Mcp, server: Some(server), tool, input, .. }
+            if *server == *asked.server_name =>
+        {
+            let is_named = asked.message.contains(&format!("\"{tool}\""));
+            let has_params = input.as_ref().and_then(|input| value(input.as_str())) == params;
+            Some((is_named, has_params))
+        }
+        _ => None,
+    };
+    let calls = ledger.open_items().iter();
+    let calls = calls.filter_map(|open| Some((likeness(&open.item)?, &open.item.id)));
+    let (_, call) = calls.max_by_key(|(likeness, _)| *likeness)?;
+    names.iter().find(|(_, id)| *id == call).map(|(name, _)| name.clone())
 }
 
 /// The result that goes back.
@@ -307,7 +338,9 @@ pub(super) fn answer(asked: &Asked, answer: &Answer) -> Result<Value, String> {
         return Err("Codex takes a yes or a no, but no changed input".to_owned());
     }
     let is_question = matches!(asked.what, What::Input | What::Form(_));
-    if matches!(answer, Answer::Answers { .. }) && !is_question {
+    // The session takes a choice apart before; what is not understood is no yes.
+    let is_odd = matches!(answer, Answer::Choose { .. });
+    if is_odd || (matches!(answer, Answer::Answers { .. }) && !is_question) {
         return Err("this request wants a yes or a no".to_owned());
     }
     Ok(match (&asked.what, answer) {

@@ -7,18 +7,21 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Abilities, AgentCommand, Answer, AskWhen, Configured, EndSignal, Failure, FailureCode, ItemId,
-    ItemStatus, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt, RequestId, TurnId,
+    Abilities, Answer, AskWhen, Configured, EndSignal, Failure, FailureCode, ItemId, ItemStatus,
+    McpServer, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt, RequestId, TurnId,
     TurnStatus, Usage,
 };
-use tieline_wire::codex_app::{Account, Initialized, Models, Opened, Skills, TurnNews};
+use tieline_wire::codex_app::{Account, Initialized, Model, Models, Opened, Skills, TurnNews};
 use tieline_wire::jsonrpc::write::{self, Form};
 use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 
 use super::ask::{self, Asked};
-use crate::codex::{LOG_IN, Rules, Version, explain_exit, failure, session_unknown};
+use super::errand::Errand;
+use super::order::commands;
+use crate::codex::{LOG_IN, Rules, SavedPrompt, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
+use crate::servers;
 use crate::words::{first_line, refused_by};
 
 /// The server takes no more requests for now.
@@ -39,11 +42,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long the server has to answer the greeting.
 pub(super) const GREETING: Duration = Duration::from_secs(30);
 
+/// How long the server has to begin the work at a goal. 0.166 needs 33 ms.
+pub(super) const GOAL_BEGINS: Duration = Duration::from_secs(2);
+
 /// `on-failure` is gone from this version on; what replaced it is `on-request`.
 pub(super) const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
 
 /// Policies are written `on-request` from this version on at the latest, and `onRequest` in 0.66.
 pub(super) const KEBAB: Version = Version(0, 72, 0);
+
+/// Versions from this one on are known to review by themselves what they would ask for.
+pub(super) const FIRST_REVIEWER: Version = Version(0, 148, 0);
 
 /// The first version that has `turn/steer`.
 pub(super) const FIRST_STEER: Version = Version(0, 99, 0);
@@ -71,8 +80,19 @@ pub struct AppDriver {
     pub(super) sandbox: Option<Value>,
     /// The rules the server was told last.
     pub(super) told: Option<Rules>,
-    /// The effort of the thread, which a change of its mode would reset.
+    /// The effort the user chose.
     pub(super) effort: Option<String>,
+    /// The effort of the thread, which a change of its mode would reset.
+    pub(super) effort_in_use: Option<String>,
+    /// The service the user chose.
+    pub(super) tier: Option<&'static str>,
+    /// Efforts by model, and the server's own choice of one.
+    efforts: HashMap<String, Vec<String>>,
+    default_model: Option<String>,
+    /// MCP servers and directories the client brings along.
+    pub(super) servers: Vec<McpServer>,
+    pub(super) directories: Vec<String>,
+    pub(super) prompts: Vec<SavedPrompt>,
     /// It was asked what it has to offer.
     has_asked_around: bool,
     /// What was said before the thread was there.
@@ -81,6 +101,10 @@ pub struct AppDriver {
     pub(super) turns: Vec<(String, TurnId)>,
     /// Turns of ours whose name has not come yet.
     pub(super) nameless: VecDeque<TurnId>,
+    /// A turn of ours that the server knows nothing of.
+    pub(super) errand: Option<TurnId>,
+    /// A turn that is the work at a goal, if the server begins it.
+    pub(super) goal: Option<TurnId>,
     /// What was said in the middle of a turn that has no name yet.
     pub(super) unsteered: Vec<Prompt>,
     /// The turn was interrupted; the interrupt may wait for the turn's name.
@@ -102,6 +126,8 @@ pub struct AppDriver {
     pub(super) last_limit: Option<(u64, u64)>,
     /// The server plans, so it must be told when to stop that.
     pub(super) may_plan: bool,
+    /// The server may judge what it would ask for, so it must be told when to stop that.
+    pub(super) may_review: bool,
     pub(super) abilities: Abilities,
     pub(super) skills: HashMap<String, String>,
     pub(super) spoke: bool,
@@ -131,6 +157,7 @@ pub(super) enum What {
     Turn(TurnId),
     Review(TurnId),
     Compact(TurnId),
+    Errand(TurnId, Errand),
     /// A turn that begins when the thread has the rules it is to have.
     Settings(TurnId, Prompt, Rules),
     Steer(Prompt),
@@ -160,10 +187,24 @@ impl AppDriver {
             has_asked_around: false,
             sandbox: None,
             told: None,
-            effort: None,
+            effort: launch.effort.map(str::to_owned),
+            effort_in_use: None,
+            tier: None,
+            efforts: HashMap::new(),
+            default_model: None,
+            servers: launch.extras.mcp_servers.clone(),
+            directories: launch
+                .extras
+                .directories
+                .iter()
+                .map(|directory| directory.display().to_string())
+                .collect(),
+            prompts: Vec::new(),
             waiting: VecDeque::new(),
             turns: Vec::new(),
             nameless: VecDeque::new(),
+            errand: None,
+            goal: None,
             unsteered: Vec::new(),
             is_interrupted: false,
             wants_interrupt: false,
@@ -178,9 +219,13 @@ impl AppDriver {
             last_limit: None,
             // A thread from another process may have been left planning.
             may_plan: launch.resume.is_some(),
+            may_review: false,
             abilities: Abilities {
-                modes: Mode::ALL.to_vec(),
-                commands: commands(),
+                modes: match version >= FIRST_REVIEWER {
+                    true => Mode::ALL.to_vec(),
+                    false => Mode::COMMON.to_vec(),
+                },
+                commands: commands(&[]),
                 steering: true,
                 fork: true,
                 images: true,
@@ -192,6 +237,14 @@ impl AppDriver {
             skills: HashMap::new(),
             spoke: false,
         }
+    }
+
+    /// The user's prompts, offered as commands.
+    #[must_use]
+    pub(crate) fn with_prompts(mut self, prompts: Vec<SavedPrompt>) -> Self {
+        self.abilities.commands = commands(&prompts);
+        self.prompts = prompts;
+        self
     }
 
     pub(super) fn call(
@@ -206,6 +259,9 @@ impl AppDriver {
 
     fn send(&mut self, mut call: Call, ledger: &mut Ledger) {
         call.n_tries += 1;
+        if let What::Open(_) = call.what {
+            ledger.hide(servers::secrets(&self.servers));
+        }
         let (method, params) = (call.method, std::mem::take(&mut call.params));
         let kept = params.clone();
         let id = self.calls.open(Call { params: kept, ..call });
@@ -233,6 +289,14 @@ impl AppDriver {
                     Ok(news) => self.named(turn, &news.turn.id, ledger),
                     Err(error) => self.fail(&turn, protocol(method, &error), ledger),
                 }
+            }
+            What::Errand(turn, errand) => {
+                if let Errand::Skills = errand
+                    && let Some(skills) = read_offer(method, text)
+                {
+                    self.learn_skills(skills, ledger);
+                }
+                self.was_run(&errand, turn, (method, text), ledger);
             }
             What::Models => {
                 if let Some(models) = read_offer(method, text) {
@@ -299,7 +363,7 @@ impl AppDriver {
                 };
                 self.cannot_open(failure, ledger);
             }
-            What::Turn(turn) | What::Review(turn) | What::Compact(turn) => {
+            What::Turn(turn) | What::Review(turn) | What::Compact(turn) | What::Errand(turn, _) => {
                 self.fail(&turn, refusal(message), ledger);
             }
             What::Settings(turn, ..) => {
@@ -308,8 +372,10 @@ impl AppDriver {
             }
             What::Steer(prompt) => self.unheard(&prompt, message, ledger),
             What::Interrupt => {
-                // The turn has just ended by itself, or the grace period ends the process.
-                ledger.notice(NoticeLevel::Info, "interrupt_refused", message);
+                // The turn has a name before it can be interrupted; or it has just ended by itself.
+                self.wants_interrupt = ledger.current_turn().is_some();
+                ledger.wake_after(FIRST_PAUSE);
+                tracing::debug!(%message, "the interrupt was refused");
             }
             What::Models | What::Skills | What::Account => {
                 tracing::debug!(method = call.method, %message, "the server does not tell");
@@ -332,7 +398,10 @@ impl AppDriver {
         self.thread = Some(opened.thread.id.to_string());
         self.model_in_use = opened.model.as_deref().map(str::to_owned);
         self.sandbox = opened.sandbox.and_then(|raw| serde_json::from_str(raw.get()).ok());
-        self.effort = opened.reasoning_effort.as_deref().map(str::to_owned);
+        self.effort_in_use = opened.reasoning_effort.as_deref().map(str::to_owned);
+        // A thread remembers over processes who judges. In a new one it is the user's own choice.
+        let is_reviewed = opened.approvals_reviewer.as_deref().is_some_and(|it| it != "user");
+        self.may_review |= self.resume.is_some() && is_reviewed;
         if self.resume.as_ref().is_some_and(|(_, fork)| !fork) {
             // Not every version tells what the thread had used before.
             self.used = self.used.take().or_else(|| ledger.take_session_usage());
@@ -343,7 +412,9 @@ impl AppDriver {
             mode: Some(self.mode),
             policy: self.policy,
             cwd: opened.cwd.as_deref().map(str::to_owned),
+            effort: self.effort.clone().or_else(|| self.effort_in_use.clone()),
             abilities: Some(self.abilities.clone()),
+            title: opened.thread.name.as_deref().map(str::to_owned),
         });
         if self.version >= WITHOUT_ON_FAILURE && self.rules().policy.ask == AskWhen::OnFailure {
             ledger.notice(
@@ -351,6 +422,13 @@ impl AppDriver {
                 "policy_replaced",
                 format!("Codex {} has no on-failure any more; it asks on-request", self.version),
             );
+        }
+        if self.version < FIRST_REVIEWER && self.rules().reviewed {
+            let text = format!(
+                "Codex {} cannot judge itself what needs asking; it works as in acceptEdits",
+                self.version
+            );
+            ledger.notice(NoticeLevel::Warning, "mode_replaced", text);
         }
         while let Some((turn, prompt)) = self.waiting.pop_front() {
             self.begin(turn, &prompt, ledger);
@@ -382,8 +460,9 @@ impl AppDriver {
         }
     }
 
-    fn fail(&mut self, turn: &TurnId, failure: Failure, ledger: &mut Ledger) {
+    pub(super) fn fail(&mut self, turn: &TurnId, failure: Failure, ledger: &mut Ledger) {
         self.nameless.retain(|nameless| nameless != turn);
+        self.errand.take_if(|errand| errand == turn);
         self.drop_unsteered(ledger);
         ledger.end_turn(turn, TurnEnd::failed(failure, EndSignal::Wire));
     }
@@ -454,15 +533,14 @@ impl AppDriver {
     }
 
     fn learn_models(&mut self, models: Models, ledger: &mut Ledger) {
-        let used = |it: &&tieline_wire::codex_app::Model| match &self.model_in_use {
-            Some(model) => it.id == *model,
-            None => it.is_default,
+        let default = models.data.iter().find(|model| model.is_default);
+        self.default_model = default.map(|model| model.id.clone());
+        let efforts = |model: &Model| {
+            let efforts = model.supported_reasoning_efforts.iter();
+            efforts.map(|effort| effort.reasoning_effort.clone()).collect()
         };
-        let efforts = models.data.iter().find(used).map(|model| {
-            let names = model.supported_reasoning_efforts.iter();
-            names.map(|effort| effort.reasoning_effort.clone()).collect()
-        });
-        self.abilities.efforts = efforts.unwrap_or_default();
+        self.efforts = models.data.iter().map(|it| (it.id.clone(), efforts(it))).collect();
+        self.refresh_efforts();
         self.abilities.models = models
             .data
             .into_iter()
@@ -485,6 +563,16 @@ impl AppDriver {
         if !self.skills.is_empty() {
             self.tell_abilities(ledger);
         }
+    }
+
+    /// Efforts are those of the model in use. Says whether they changed.
+    fn refresh_efforts(&mut self) -> bool {
+        let model = self.model.as_ref().or(self.model_in_use.as_ref());
+        let model = model.or(self.default_model.as_ref());
+        let efforts = model.and_then(|model| self.efforts.get(model)).cloned().unwrap_or_default();
+        let changed = efforts != self.abilities.efforts;
+        self.abilities.efforts = efforts;
+        changed
     }
 
     fn tell_abilities(&self, ledger: &mut Ledger) {
@@ -549,8 +637,9 @@ impl Driver for AppDriver {
             }
             return true;
         }
+        let is_done = self.abandon_errand(ledger);
         let Some((thread, name)) = self.running(ledger) else {
-            self.wants_interrupt = true;
+            self.wants_interrupt = !is_done;
             return true;
         };
         let params = json!({"threadId": thread, "turnId": name});
@@ -597,7 +686,16 @@ impl Driver for AppDriver {
         // The way back to the server's own choice leads through a new thread handle.
         let Some(model) = model else { return false };
         self.model = Some(model.to_owned());
-        ledger.configured(Configured { model: self.model.clone(), ..Configured::default() });
+        let abilities = self.refresh_efforts().then(|| self.abilities.clone());
+        let model = self.model.clone();
+        ledger.configured(Configured { model, abilities, ..Configured::default() });
+        true
+    }
+
+    fn set_effort(&mut self, effort: Option<&str>, ledger: &mut Ledger) -> bool {
+        let Some(effort) = effort else { return false };
+        self.effort = Some(effort.to_owned());
+        ledger.configured(Configured { effort: self.effort.clone(), ..Configured::default() });
         true
     }
 
@@ -625,31 +723,18 @@ impl Driver for AppDriver {
             ledger.stop_agent();
             return;
         }
+        self.goal_rests(ledger);
         for call in std::mem::take(&mut self.retries) {
             self.send(call, ledger);
+        }
+        if std::mem::take(&mut self.wants_interrupt) && ledger.current_turn().is_some() {
+            self.interrupt(ledger);
         }
     }
 
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
         explain_exit(exit, self.spoke)
     }
-}
-
-/// Commands of the server that are no prompts.
-fn commands() -> Vec<AgentCommand> {
-    let command = |name: &str, description: &str, hint: Option<&str>| AgentCommand {
-        name: name.to_owned(),
-        description: Some(description.to_owned()),
-        hint: hint.map(str::to_owned),
-    };
-    vec![
-        command("compact", "Shorten the conversation's memory", None),
-        command(
-            "review",
-            "Review the changes in the working tree",
-            Some("what to look at, if not all changes"),
-        ),
-    ]
 }
 
 /// What the server has to offer. A turn does without it, so an odd answer is only noted.
@@ -663,7 +748,7 @@ fn is_null(raw: Option<&RawValue>) -> bool {
     raw.is_none_or(|raw| raw.get() == "null")
 }
 
-fn protocol(method: &str, error: &serde_json::Error) -> Failure {
+pub(super) fn protocol(method: &str, error: &serde_json::Error) -> Failure {
     Failure::new(
         FailureCode::Protocol,
         format!("the answer to {method} is not understood: {error}"),

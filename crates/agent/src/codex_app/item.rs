@@ -1,11 +1,15 @@
 //! Items of the server as items of ours.
 
 use serde_json::value::RawValue;
-use tieline_event::{ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, ToolClass};
+use tieline_event::{
+    ChangeKind, Content, FileChange, Gist, ItemBody, ItemStatus, Json, ToolClass, ToolKind,
+};
 use tieline_wire::codex_app::{Change, Item};
 use tieline_wire::text::Str;
 
-use crate::codex::{bare_command, change_kind, contents, file_change, mcp_output, search_query};
+use crate::codex::{
+    bare_command, change_kind, contents, file_change, gist, mcp_output, search_query,
+};
 use crate::words::first_line;
 
 /// What an item is; `None` for a kind nobody knows.
@@ -22,6 +26,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             output: owned(&item.aggregated_output).into(),
             exit_code: item.exit_code,
             background: false,
+            gist: gist(item.command_actions),
         },
         "fileChange" => ItemBody::FileChange { changes: changes(&item.changes) },
         "mcpToolCall" => ItemBody::ToolCall {
@@ -31,6 +36,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             title: None,
             input: item.arguments.map(Json::from_raw),
             output: mcp_output(item.result, item.error),
+            gist: None,
         },
         "dynamicToolCall" => ItemBody::ToolCall {
             class: ToolClass::Dynamic,
@@ -39,6 +45,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             title: None,
             input: item.arguments.map(Json::from_raw),
             output: item.content_items.map(contents).unwrap_or_default(),
+            gist: None,
         },
         "functionCallOutput" => ItemBody::ToolCall {
             class: ToolClass::Generic,
@@ -47,6 +54,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             title: None,
             input: None,
             output: item.output.map(contents).unwrap_or_default(),
+            gist: None,
         },
         "collabAgentToolCall" => sub_agent(
             item.tool.as_deref().unwrap_or("agent"),
@@ -69,6 +77,7 @@ pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
             title: item.duration_ms.map(|time| format!("wait {time} ms")),
             input: None,
             output: Vec::new(),
+            gist: None,
         },
         "enteredReviewMode" | "exitedReviewMode" => {
             ItemBody::Review { text: owned(&item.review).into() }
@@ -108,6 +117,7 @@ fn sub_agent(tool: &str, title: Option<String>) -> ItemBody {
         title,
         input: None,
         output: Vec::new(),
+        gist: Some(Gist::of(ToolKind::Think)),
     }
 }
 

@@ -8,8 +8,9 @@ use tieline_event::{
     Usage,
 };
 use tieline_wire::codex_app::{
-    self as wire, Delta, ErrorNews, ItemNews, PlanNews, RateLimitNews, Remark, RequestResolved,
-    Rerouted, ServerNews, ThreadNews, TokenUsage, Turn, TurnNews, UsageNews, Whose, Window,
+    self as wire, Delta, ErrorNews, ItemNews, NameNews, PlanNews, RateLimitNews, Remark,
+    RequestResolved, Rerouted, ServerNews, ThreadNews, TokenUsage, Turn, TurnNews, UsageNews,
+    Whose, Window,
 };
 use tieline_wire::jsonrpc::write::{self, Form};
 
@@ -17,6 +18,8 @@ use super::driver::AppDriver;
 use super::item;
 use crate::codex::{contents, failure, plan_status, usage};
 use crate::ledger::{Ledger, Meta, TurnEnd};
+use crate::servers;
+use crate::words::first_line;
 
 impl AppDriver {
     pub(super) fn news(
@@ -68,6 +71,12 @@ impl AppDriver {
             "turn/plan/updated" => read(params, |it| self.plan(it, ledger)),
             "thread/tokenUsage/updated" => read(params, |it| self.usage(&it, ledger)),
             "thread/started" => read(params, |it| self.thread_started(&it)),
+            "thread/name/updated" => read(params, |it: NameNews<'_>| {
+                if let Some(name) = it.thread_name.filter(|_| self.is_mine(&it.thread_id)) {
+                    let title = Some(first_line(&name));
+                    ledger.configured(Configured { title, ..Configured::default() });
+                }
+            }),
             "thread/compacted" => read(params, |it: Whose<'_>| {
                 if self.is_mine(it.thread_id.as_deref().unwrap_or_default()) {
                     self.compaction(ledger);
@@ -175,7 +184,8 @@ impl AppDriver {
         };
         let id = self.name(&it.id, ledger);
         let mut status = item::status(it, is_over);
-        if status == ItemStatus::Declined
+        // A tool that may not be called is a failed call on this wire.
+        if matches!(status, ItemStatus::Declined | ItemStatus::Failed)
             && let Some(refused) = self.refused.remove(&*it.id)
         {
             status = refused;
@@ -333,7 +343,9 @@ impl AppDriver {
             return;
         }
         let TokenUsage { total, last, model_context_window } = news.token_usage;
-        let total = usage(total, model_context_window);
+        let held = last.total_tokens;
+        let context_used = (held > 0).then_some(held);
+        let total = Usage { context_used, ..usage(total, model_context_window) };
         if self.used_before.is_none() && ledger.current_turn().is_some() {
             self.used_before = Some(total.since(&usage(last, None)));
         }
@@ -487,8 +499,8 @@ fn remark(remark: &Remark<'_>, level: NoticeLevel, code: &str, ledger: &mut Ledg
 fn server(news: &ServerNews<'_>, ledger: &mut Ledger) {
     if news.status == "failed" {
         let why = news.error.as_deref().unwrap_or("no reason given");
-        let text = format!("the MCP server {} did not start: {why}", &*news.name);
-        ledger.notice(NoticeLevel::Warning, "mcp_server_failed", text);
+        let (code, text) = servers::failed(&news.name, why);
+        ledger.notice(NoticeLevel::Warning, code, text);
     }
 }
 

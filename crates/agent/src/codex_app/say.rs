@@ -1,11 +1,19 @@
 //! What the server is told: the greeting, the thread, turns and their rules.
 
-use serde_json::{Value, json};
-use tieline_event::{AskWhen, Content, ImageSource, NoticeLevel, Prompt, Reach, TurnId};
+use serde_json::{Map, Value, json};
+use tieline_event::{
+    AskWhen, Content, Failure, FailureCode, ImageSource, McpTransport, NoticeLevel, Prompt, Reach,
+    TurnId,
+};
 
-use super::driver::{AppDriver, FIRST_STEER, GREETING, Greeting, KEBAB, WITHOUT_ON_FAILURE, What};
+use super::driver::{
+    AppDriver, FIRST_REVIEWER, FIRST_STEER, GREETING, Greeting, KEBAB, WITHOUT_ON_FAILURE, What,
+};
+use super::errand::Errand;
+use super::order::{Order, order};
 use crate::codex::Rules;
 use crate::ledger::Ledger;
+use crate::servers;
 use crate::words::plain;
 
 impl AppDriver {
@@ -33,8 +41,15 @@ impl AppDriver {
             "approvalPolicy": self.approval_policy(),
             "sandbox": self.spelled(policy.reach.name()),
         });
+        if let Some(reviewer) = self.reviewer() {
+            params["approvalsReviewer"] = json!(reviewer);
+        }
         if let Some(model) = &self.model {
             params["model"] = json!(model);
+        }
+        let settings = self.settings(ledger);
+        if !settings.is_empty() {
+            params["config"] = Value::Object(settings);
         }
         let method = match &self.resume {
             None => "thread/start",
@@ -46,53 +61,70 @@ impl AppDriver {
             }
         };
         let rules = self.rules();
-        let told = Some(rules).filter(|rules| self.resume.is_none() && !rules.network);
+        let is_all = self.resume.is_none() && !rules.network && self.directories.is_empty();
+        let told = Some(rules).filter(|_| is_all);
         self.call(What::Open(told), method, params, ledger);
     }
 
     /// Tells the server about a turn.
     pub(super) fn begin(&mut self, turn: TurnId, prompt: &Prompt, ledger: &mut Ledger) {
         let thread = self.thread.clone().unwrap_or_default();
-        let command =
-            slash_command(prompt).filter(|(name, _)| matches!(*name, "compact" | "review"));
-        if command.is_some() && self.told != Some(self.rules()) {
-            // Only a turn carries its rules; these two run with what the thread has.
+        let order = match order(prompt, &self.prompts) {
+            Ok(order) => order,
+            Err(failure) => return self.fail(&turn, failure, ledger),
+        };
+        let needs_settings =
+            matches!(order, Order::Compact | Order::Review(_) | Order::Run(Errand::SetGoal(_)));
+        if needs_settings && self.told != Some(self.rules()) {
+            // Only a turn carries its rules; these run with what the thread has.
             let mut params = json!({
                 "threadId": thread,
                 "approvalPolicy": self.approval_policy(),
                 "sandboxPolicy": self.sandbox_policy(),
             });
+            if let Some(reviewer) = self.reviewer() {
+                params["approvalsReviewer"] = json!(reviewer);
+            }
             if let Some(model) = &self.model {
                 params["model"] = json!(model);
+            }
+            if let Some(effort) = &self.effort {
+                params["effort"] = json!(effort);
             }
             let what = What::Settings(turn, prompt.clone(), self.rules());
             return self.call(what, "thread/settings/update", params, ledger);
         }
-        match command {
-            Some(("compact", _)) => {
+        match &order {
+            Order::Run(errand) => self.run(errand.clone(), turn, ledger),
+            Order::Compact => {
                 let params = json!({"threadId": thread});
                 self.call(What::Compact(turn), "thread/compact/start", params, ledger);
             }
-            Some(("review", rest)) => {
-                let target = match rest {
-                    "" => json!({"type": "uncommittedChanges"}),
-                    rest => json!({"type": "custom", "instructions": rest}),
-                };
+            Order::Review(target) => {
                 let params = json!({"threadId": thread, "target": target, "delivery": "inline"});
                 self.call(What::Review(turn), "review/start", params, ledger);
             }
-            _ => {
-                let params = self.turn_params(&thread, prompt);
-                self.told = Some(self.rules());
-                self.call(What::Turn(turn), "turn/start", params, ledger);
+            Order::Say => self.tell_turn(turn, prompt, self.rules().plan, ledger),
+            Order::SayInstead(prompt) => self.tell_turn(turn, prompt, self.rules().plan, ledger),
+            Order::Plan(_) if self.model.is_none() && self.model_in_use.is_none() => {
+                let text = format!("Codex {} does not say with which model to plan", self.version);
+                let failure = Failure::new(FailureCode::BadRequest, text);
+                self.fail(&turn, failure.hint("choose a model first"), ledger);
             }
+            Order::Plan(prompt) => self.tell_turn(turn, prompt, true, ledger),
         }
+    }
+
+    fn tell_turn(&mut self, turn: TurnId, prompt: &Prompt, plan: bool, ledger: &mut Ledger) {
+        let thread = self.thread.clone().unwrap_or_default();
+        let params = self.turn_params(&thread, prompt, plan);
+        self.told = Some(self.rules());
+        self.call(What::Turn(turn), "turn/start", params, ledger);
     }
 
     /// Everything a turn depends on is said with each turn, so that a thread from another process
     /// has the mode, the model and the directory this conversation has.
-    pub(super) fn turn_params(&mut self, thread: &str, prompt: &Prompt) -> Value {
-        let plan = self.rules().plan;
+    fn turn_params(&mut self, thread: &str, prompt: &Prompt, plan: bool) -> Value {
         let mut params = json!({
             "threadId": thread,
             "input": self.input(prompt),
@@ -103,6 +135,15 @@ impl AppDriver {
         if let Some(model) = &self.model {
             params["model"] = json!(model);
         }
+        if let Some(effort) = &self.effort {
+            params["effort"] = json!(effort);
+        }
+        if let Some(reviewer) = self.reviewer() {
+            params["approvalsReviewer"] = json!(reviewer);
+        }
+        if let Some(tier) = self.tier {
+            params["serviceTier"] = json!(tier);
+        }
         let model = self.model.as_ref().or(self.model_in_use.as_ref());
         if (plan || self.may_plan)
             && let Some(model) = model
@@ -112,7 +153,7 @@ impl AppDriver {
                 "mode": mode,
                 "settings": {
                     "model": model,
-                    "reasoning_effort": self.effort,
+                    "reasoning_effort": self.effort.as_ref().or(self.effort_in_use.as_ref()),
                     "developer_instructions": null,
                 },
             });
@@ -139,14 +180,61 @@ impl AppDriver {
         // The thread may have been opened, or left by somebody, in another mode.
         let made = self.sandbox.clone().filter(|made| made.get("type") == plain.get("type"));
         let made = made.unwrap_or(plain);
-        match rules.policy.reach {
-            Reach::WorkspaceWrite => with(made, "networkAccess", json!(rules.network)),
-            _ => made,
+        if rules.policy.reach != Reach::WorkspaceWrite {
+            return made;
         }
+        let made = with(made, "networkAccess", json!(rules.network));
+        if self.directories.is_empty() {
+            return made;
+        }
+        let told = made.get("writableRoots").and_then(Value::as_array).cloned();
+        let mut roots = told.unwrap_or_default();
+        for directory in self.directories.iter().map(|directory| json!(directory)) {
+            if !roots.contains(&directory) {
+                roots.push(directory);
+            }
+        }
+        with(made, "writableRoots", json!(roots))
+    }
+
+    /// Settings of the thread beside those it has words for. Each stands under its own key: a table
+    /// would take the place of the user's whole table.
+    fn settings(&self, ledger: &mut Ledger) -> Map<String, Value> {
+        let mut settings = Map::new();
+        if let Some(effort) = &self.effort {
+            settings.insert("model_reasoning_effort".to_owned(), json!(effort));
+        }
+        for (name, transport) in servers::named(&self.servers) {
+            let server = match transport {
+                McpTransport::Stdio { command, args, env } => {
+                    json!({"command": command, "args": args, "env": env})
+                }
+                McpTransport::Http { url, headers } => {
+                    json!({"url": url, "http_headers": headers})
+                }
+                McpTransport::Sse { .. } => {
+                    let text = format!(
+                        "the client's MCP server {name} is not used: Codex cannot speak by \
+                         server-sent events"
+                    );
+                    ledger.notice(NoticeLevel::Warning, "mcp_not_used", text);
+                    continue;
+                }
+            };
+            settings.insert(format!("mcp_servers.{name}"), server);
+        }
+        settings
     }
 
     pub(super) fn rules(&self) -> Rules {
         Rules::of(self.mode, self.policy)
+    }
+
+    /// Who judges what is asked for, where that is not left to the user's own configuration.
+    fn reviewer(&mut self) -> Option<&'static str> {
+        let is_reviewed = self.rules().reviewed && self.version >= FIRST_REVIEWER;
+        self.may_review |= is_reviewed;
+        self.may_review.then_some(if is_reviewed { "auto_review" } else { "user" })
     }
 
     pub(super) fn approval_policy(&self) -> String {
@@ -227,14 +315,6 @@ impl AppDriver {
             ledger.notice(NoticeLevel::Warning, "not_delivered", text);
         }
     }
-}
-
-/// A prompt that is nothing but `/name rest`.
-fn slash_command(prompt: &Prompt) -> Option<(&str, &str)> {
-    let [Content::Text { text }] = prompt.content.as_slice() else { return None };
-    let line = text.preview().strip_prefix('/')?;
-    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    Some((name, rest.trim()))
 }
 
 /// An object with one field changed.

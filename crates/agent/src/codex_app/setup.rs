@@ -7,7 +7,7 @@ use tieline_event::{Failure, FailureCode};
 
 use super::driver::AppDriver;
 use super::switchboard::AppSwitchboard;
-use crate::codex::{Codex, FIRST_APP_SERVER, Version, notify_override};
+use crate::codex::{Codex, FIRST_APP_SERVER, SavedPrompt, Version, home, notify_override};
 use crate::driver::{Agent, Launch, Launching, Plan, Share};
 
 /// The first version whose lines all name their thread.
@@ -51,7 +51,14 @@ impl CodexApp {
         }
         // Before, lines do not say whose they are.
         let is_shared = self.seats > 1 && version >= FIRST_SHARED;
-        let driver = Box::new(AppDriver::new(&launch, version, first_id(is_shared)));
+        let directory = home(env).join("prompts");
+        let prompts = tokio::task::spawn_blocking(move || SavedPrompt::read_all(&directory));
+        let prompts = prompts.await.unwrap_or_else(|err| {
+            tracing::warn!(%err, "the user's prompts are left out");
+            Vec::new()
+        });
+        let driver = AppDriver::new(&launch, version, first_id(is_shared));
+        let driver = Box::new(driver.with_prompts(prompts));
         let mut words: Vec<OsString> = args.iter().map(OsString::from).collect();
         words.push("app-server".into());
         if let Some(notify) = notify {

@@ -25,6 +25,10 @@ pub struct Setup {
     pub policy: Option<Policy>,
     /// Which model, if not its default.
     pub model: Option<String>,
+    /// Which effort, if not its default.
+    pub effort: Option<String>,
+    /// What of the client's extras is left out: a stable name and a sentence for each.
+    pub left_out: Vec<(&'static str, String)>,
     /// The native session it goes on with.
     pub session: Option<String>,
     /// It branches off from that session.
@@ -39,6 +43,8 @@ impl Setup {
             mode: launch.mode,
             policy: launch.policy,
             model: launch.model.map(str::to_owned),
+            effort: launch.effort.map(str::to_owned),
+            left_out: setup::left_out(version, launch),
             session: launch.resume.map(|resume| resume.session.to_owned()),
             fork: launch.resume.is_some_and(|resume| resume.fork),
         }
@@ -235,7 +241,7 @@ impl ExecDriver {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { modes: Mode::ALL.to_vec(), fork: self.dialect.forks, ..Abilities::default() }
+        Abilities { modes: Mode::COMMON.to_vec(), fork: self.dialect.forks, ..Abilities::default() }
     }
 }
 
@@ -246,9 +252,13 @@ impl Driver for ExecDriver {
             model: self.setup.model.clone(),
             mode: Some(self.setup.mode),
             policy: self.setup.policy,
-            cwd: None,
+            effort: self.setup.effort.clone(),
             abilities: Some(self.abilities()),
+            ..Configured::default()
         });
+        for (code, text) in std::mem::take(&mut self.setup.left_out) {
+            ledger.notice(NoticeLevel::Warning, code, text);
+        }
         if let Some((code, text)) = setup::caveat(self.setup.mode, self.setup.policy) {
             ledger.notice(NoticeLevel::Warning, code, text);
         }

@@ -1,7 +1,8 @@
 //! Items of this wire as items of ours.
 
 use tieline_event::{
-    ChangeKind, Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, PlanStatus, ToolClass,
+    ChangeKind, Content, Gist, ItemBody, ItemStatus, Json, Plan, PlanEntry, PlanStatus, ToolClass,
+    ToolKind,
 };
 use tieline_wire::codex_exec::{Body, Item, Phase, TodoList};
 
@@ -22,6 +23,7 @@ pub(super) fn body(item: &Item<'_>) -> ItemBody {
             output: (&*it.aggregated_output).into(),
             exit_code: it.exit_code,
             background: false,
+            gist: None,
         },
         Body::FileChange(it) => ItemBody::FileChange {
             changes: it
@@ -40,6 +42,7 @@ pub(super) fn body(item: &Item<'_>) -> ItemBody {
             title: None,
             input: it.arguments.map(Json::from_raw),
             output: mcp_output(it.result, it.error),
+            gist: None,
         },
         Body::CollabToolCall(it) => ItemBody::ToolCall {
             class: ToolClass::SubAgent,
@@ -52,6 +55,7 @@ pub(super) fn body(item: &Item<'_>) -> ItemBody {
                 .map(|states| Content::text(states.get()))
                 .into_iter()
                 .collect(),
+            gist: Some(Gist::of(ToolKind::Think)),
         },
         Body::WebSearch(it) => {
             ItemBody::WebSearch { query: search_query(&it.query, it.action), output: Vec::new() }
@@ -63,6 +67,7 @@ pub(super) fn body(item: &Item<'_>) -> ItemBody {
             title: None,
             input: Some(Json::from_raw(item.raw)),
             output: Vec::new(),
+            gist: None,
         },
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use tieline_event::{AskWhen, Failure, FailureCode, Mode, Policy, Reach};
 
 use super::usage::Counting;
-use crate::codex::{Codex, Rules, Version, notify_override};
+use crate::codex::{Codex, Rules, Version, effort_setting, notify_override, server_settings};
 use crate::driver::{Launch, Resume, checked_argument};
 
 /// What a version takes and prints.
@@ -81,6 +81,9 @@ impl Dialect {
     }
 }
 
+/// The first version that is known to take further directories to write in.
+const FIRST_ADD_DIR: Version = Version(0, 60, 0);
+
 /// Flags of the user that would decide what the mode decides.
 const REACH_FLAGS: &[&str] = &[
     "-s",
@@ -129,7 +132,19 @@ pub(super) fn arguments(
         }
         add(&["-m", checked_argument("model", model)?]);
     }
-    add(reach(Rules::of(launch.mode, launch.policy)));
+    if let Some(effort) = launch.effort {
+        add(&["-c", &effort_setting(checked_argument("effort", effort)?)]);
+    }
+    let rules = Rules::of(launch.mode, launch.policy);
+    add(reach(rules));
+    for setting in server_settings(launch.extras).0 {
+        add(&["-c", &setting]);
+    }
+    if rules.policy.reach == Reach::WorkspaceWrite && version >= FIRST_ADD_DIR {
+        for directory in &launch.extras.directories {
+            add(&["--add-dir", checked_argument("directory", &directory.to_string_lossy())?]);
+        }
+    }
     if let Some(notify) = &codex.notify {
         add(&["-c", &notify_override(notify)]);
     }
@@ -198,6 +213,22 @@ pub(crate) fn plan_mode_off(command: &str) -> (&'static str, String) {
          plan; --agent codex has one"
     );
     ("plan_mode_off", text)
+}
+
+/// What of the client's extras is left out: a stable name and a sentence for each.
+pub(super) fn left_out(version: Version, launch: &Launch<'_>) -> Vec<(&'static str, String)> {
+    let (_, servers) = server_settings(launch.extras);
+    let mut left_out: Vec<_> = servers.into_iter().map(|text| ("mcp_not_used", text)).collect();
+    let reach = Rules::of(launch.mode, launch.policy).policy.reach;
+    let is_needed = reach == Reach::WorkspaceWrite && !launch.extras.directories.is_empty();
+    if is_needed && version < FIRST_ADD_DIR {
+        let text = format!(
+            "`codex exec` {version} writes in the workspace alone, not in the client's other \
+             directories; --agent codex does"
+        );
+        left_out.push(("directories_not_used", text));
+    }
+    left_out
 }
 
 /// What the user has to know before it starts: a stable name and a sentence.

@@ -60,6 +60,7 @@ fn combine(
         reasoning_tokens: operation(one.reasoning_tokens, other.reasoning_tokens)?,
         context_window: one.context_window,
         cost_usd: None,
+        context_used: None,
     })
 }
 

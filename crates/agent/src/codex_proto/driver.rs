@@ -15,7 +15,7 @@ use tieline_event::{
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
 use tieline_wire::text::Str;
 
-use crate::codex::{Rules, Version, explain_exit};
+use crate::codex::{Rules, Version, explain_exit, server_settings};
 use crate::codex_exec::plan_mode_off;
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, TurnEnd};
@@ -43,6 +43,12 @@ pub struct ProtoDriver {
     policy: Option<Policy>,
     /// The model that was asked for.
     model: Option<String>,
+    /// The effort that was asked for since the process began.
+    effort: Option<Effort>,
+    /// Directories beside the workspace that the client brings along.
+    directories: Vec<String>,
+    /// What to say of the client's servers that are not used.
+    left_out: Vec<String>,
     /// What the process said about itself. Nothing is submitted before.
     session: Option<SessionFacts>,
     /// What is to be submitted then.
@@ -113,6 +119,14 @@ impl ProtoDriver {
             mode: launch.mode,
             policy: launch.policy,
             model: launch.model.map(str::to_owned),
+            effort: None,
+            directories: launch
+                .extras
+                .directories
+                .iter()
+                .map(|directory| directory.display().to_string())
+                .collect(),
+            left_out: server_settings(launch.extras).1,
             session: None,
             waiting: Vec::new(),
             n_submissions: 0,
@@ -137,7 +151,7 @@ impl ProtoDriver {
 
     fn abilities() -> Abilities {
         Abilities {
-            modes: Mode::ALL.to_vec(),
+            modes: Mode::COMMON.to_vec(),
             steering: true,
             images: true,
             approvals: true,
@@ -186,8 +200,10 @@ impl ProtoDriver {
             model: Some(self.model_in_use().to_owned()),
             mode: Some(self.mode),
             policy: self.policy,
+            effort: self.effort_in_use().map(|effort| effort.as_str().to_owned()),
             cwd: Some(self.cwd.clone()),
             abilities: Some(Self::abilities()),
+            ..Configured::default()
         });
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting {
@@ -205,6 +221,11 @@ impl ProtoDriver {
         }
     }
 
+    fn effort_in_use(&self) -> Option<&Effort> {
+        let told = self.session.as_ref().and_then(|session| session.effort.as_ref());
+        self.effort.as_ref().or(told)
+    }
+
     fn submit_turn(&mut self, content: &[Content], ledger: &mut Ledger) {
         let rules = Rules::of(self.mode, self.policy);
         let cwd = Str::Owned(self.cwd.clone());
@@ -217,7 +238,7 @@ impl ProtoDriver {
         let sandbox_policy = self.sandbox(rules);
         // A turn without an effort would be one with the provider's default, not with the user's
         // setting.
-        let effort = self.session.as_ref().and_then(|session| session.effort.clone());
+        let effort = self.effort_in_use().cloned();
         if effort.is_none() && self.version < FIRST_FREE_EFFORT {
             let context = sqeq::OverrideTurnContext {
                 cwd: Some(cwd),
@@ -249,8 +270,11 @@ impl ProtoDriver {
             kind: match rules.policy.reach {
                 Reach::ReadOnly => sqeq::SandboxKind::ReadOnly,
                 Reach::WorkspaceWrite => {
-                    let network_access = rules.network;
-                    let inside = sqeq::WorkspaceWrite { network_access, ..Default::default() };
+                    let inside = sqeq::WorkspaceWrite {
+                        network_access: rules.network,
+                        writable_roots: self.directories.iter().cloned().map(Str::Owned).collect(),
+                        ..Default::default()
+                    };
                     sqeq::SandboxKind::WorkspaceWrite(inside)
                 }
                 Reach::DangerFullAccess => sqeq::SandboxKind::DangerFullAccess,
@@ -312,7 +336,11 @@ impl ProtoDriver {
 }
 
 impl Driver for ProtoDriver {
-    fn started(&mut self, _: &mut Ledger) {}
+    fn started(&mut self, ledger: &mut Ledger) {
+        for text in std::mem::take(&mut self.left_out) {
+            ledger.notice(NoticeLevel::Warning, "mcp_not_used", text);
+        }
+    }
 
     fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
         match Event::parse(line) {
@@ -404,6 +432,14 @@ impl Driver for ProtoDriver {
         let Some(model) = model else { return self.model.is_none() };
         self.model = Some(model.to_owned());
         ledger.configured(Configured { model: self.model.clone(), ..Configured::default() });
+        true
+    }
+
+    fn set_effort(&mut self, effort: Option<&str>, ledger: &mut Ledger) -> bool {
+        let Some(effort) = effort else { return false };
+        self.effort = Some(Effort::from(effort));
+        let effort = Some(effort.to_owned());
+        ledger.configured(Configured { effort, ..Configured::default() });
         true
     }
 

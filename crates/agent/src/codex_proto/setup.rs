@@ -10,7 +10,10 @@ use tieline_event::{Failure, FailureCode};
 use tieline_proc::Env;
 
 use super::driver::ProtoDriver;
-use crate::codex::{Codex, LAST_PROTO, Version, notify_override, session_unknown, toml_string};
+use crate::codex::{
+    Codex, LAST_PROTO, Version, effort_setting, home, notify_override, server_settings,
+    session_unknown, toml_string,
+};
 use crate::driver::{Agent, Launch, Launching, Plan, Resume, checked_argument};
 
 /// The last version that goes on with a recorded session when it is told its file. Seen with 0.29
@@ -64,6 +67,10 @@ impl CodexProto {
         if let Some(model) = launch.model {
             set(format!("model={}", toml_string(checked_argument("model", model)?)));
         }
+        if let Some(effort) = launch.effort {
+            set(effort_setting(checked_argument("effort", effort)?));
+        }
+        server_settings(launch.extras).0.into_iter().for_each(&mut set);
         if let Some(notify) = &self.codex.notify {
             set(notify_override(notify));
         }
@@ -94,11 +101,7 @@ fn rollout(resume: Resume<'_>, version: Version, env: &Env) -> Result<PathBuf, F
              a newer Codex with --agent codex can go on",
         ));
     }
-    let home = match env.get("CODEX_HOME") {
-        Some(home) => PathBuf::from(home),
-        None => Path::new(env.get("HOME").unwrap_or_default()).join(".codex"),
-    };
-    find(&home.join("sessions"), &format!("-{}.jsonl", resume.session), 3)
+    find(&home(env).join("sessions"), &format!("-{}.jsonl", resume.session), 3)
         .ok_or_else(session_unknown)
 }
 

@@ -87,7 +87,7 @@ impl Permissions {
             let about = rule.rule_content.as_deref();
             rule.tool_name == tool.name && (about.is_none() || about == subject)
         });
-        match tool.name {
+        match &*tool.name {
             "AskUserQuestion" => Verdict::Ask { suggestions: Vec::new() },
             "ExitPlanMode" if self.mode == Mode::Plan => Verdict::Ask { suggestions: Vec::new() },
             "ExitPlanMode" => Verdict::Refuse("You are not in plan mode."),
@@ -96,7 +96,8 @@ impl Permissions {
                 "Plan mode is on: nothing may be changed until the plan is approved.",
             ),
             "Bash" | "Write" | "Edit" if bypasses(self.mode) || by_rule => Verdict::Go,
-            "Write" | "Edit" if self.mode == Mode::AcceptEdits => Verdict::Go,
+            // It has nobody to judge what needs asking.
+            "Write" | "Edit" if matches!(self.mode, Mode::AcceptEdits | Mode::Auto) => Verdict::Go,
             "Edit" if tool.field("file_path").is_some_and(|path| self.files.contains(path)) => {
                 Verdict::Go
             }
@@ -109,6 +110,14 @@ impl Permissions {
                 suggestions: vec![json!({
                     "type": "addRules",
                     "rules": [{"toolName": "Bash", "ruleContent": subject}],
+                    "behavior": "allow",
+                    "destination": "localSettings",
+                })],
+            },
+            _ if tool.gives.is_some() && !bypasses(self.mode) && !by_rule => Verdict::Ask {
+                suggestions: vec![json!({
+                    "type": "addRules",
+                    "rules": [{"toolName": tool.name}],
                     "behavior": "allow",
                     "destination": "localSettings",
                 })],

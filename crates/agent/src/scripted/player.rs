@@ -4,6 +4,7 @@
 //! the workspace, or the host. A step of the script becomes a few acts, and between any two of them
 //! the host may have said something.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -26,8 +27,17 @@ pub(super) struct Setup {
     pub(super) mode: Mode,
     /// The time between two words.
     pub(super) pace: Duration,
+    /// How often it passes.
+    pub(super) effort: u32,
     /// The session goes on: its opening was played before.
     pub(super) resumed: bool,
+}
+
+impl Setup {
+    /// The pause between two words.
+    fn pause(&self) -> Duration {
+        self.pace * self.effort
+    }
 }
 
 /// What the player waits for.
@@ -269,6 +279,14 @@ impl Player {
                     json!({"model": name})
                 })
             }
+            "apply_flag_settings" => {
+                let effort = request.settings.as_ref().and_then(|it| it.effort_level.as_deref());
+                let effort = effort.unwrap_or(super::DEFAULT_EFFORT);
+                super::effort(effort).map(|effort| {
+                    self.setup.effort = effort;
+                    json!({})
+                })
+            }
             "interrupt" => {
                 self.interrupt(id);
                 return;
@@ -282,7 +300,13 @@ impl Player {
         let models: Vec<Value> = super::MODELS
             .iter()
             .map(|(value, shown, description)| {
-                json!({"value": value, "displayName": shown, "description": description})
+                json!({
+                    "value": value,
+                    "resolvedModel": super::DEFAULT_MODEL,
+                    "displayName": shown,
+                    "description": description,
+                    "supportedEffortLevels": super::EFFORTS.map(|effort| effort.0),
+                })
             })
             .collect();
         json!({
@@ -435,7 +459,11 @@ impl Player {
         let Some(Turn { doing: Doing::Working { tool }, answer, .. }) = &mut self.turn else {
             return Given::error("no tool is at work");
         };
-        match tool.name {
+        match &*tool.name {
+            _ if let Some(text) = &tool.gives => {
+                let blocks = json!([{"type": "text", "text": text}]);
+                Given::new(text, blocks)
+            }
             "AskUserQuestion" => {
                 let answers = tool.input.get("answers").and_then(Value::as_object);
                 let mut told = String::new();
@@ -465,15 +493,16 @@ impl Player {
     /// Takes a step apart.
     fn begin(&mut self, step: Step) {
         let Some(turn) = &mut self.turn else { return };
-        let tool = match step {
+        let mut gives = None;
+        let (name, input) = match step {
             Step::Say(text) => {
                 let text = turn.expand(&text);
-                turn.stream(Kind::Text, &text, self.setup.pace);
+                turn.stream(Kind::Text, &text, self.setup.pause());
                 return;
             }
             Step::Think(text) => {
                 let text = turn.expand(&text);
-                turn.stream(Kind::Thinking, &text, self.setup.pace);
+                turn.stream(Kind::Thinking, &text, self.setup.pause());
                 return;
             }
             Step::Sleep(time) => {
@@ -497,11 +526,11 @@ impl Player {
                 }
                 return;
             }
-            Step::Run(command) => ("Bash", json!({"command": command})),
+            Step::Run(command) => ("Bash".into(), json!({"command": command})),
             Step::Write { path, content } => {
                 let content = turn.expand(&content);
                 let path = in_workspace(&self.setup.cwd, &path);
-                ("Write", json!({"file_path": path, "content": content}))
+                ("Write".into(), json!({"file_path": path, "content": content}))
             }
             Step::Edit { path, old, new } => {
                 let path = in_workspace(&self.setup.cwd, &path);
@@ -512,16 +541,20 @@ impl Player {
                     "old_string": old,
                     "new_string": new,
                 });
-                ("Edit", input)
+                ("Edit".into(), input)
             }
             Step::Ask { question, options } => {
-                ("AskUserQuestion", questions(&turn.expand(&question), &options))
+                ("AskUserQuestion".into(), questions(&turn.expand(&question), &options))
             }
-            Step::ExitPlan(text) => ("ExitPlanMode", json!({"plan": turn.expand(&text)})),
+            Step::Call { tool, input, gives: text } => {
+                gives = Some(text);
+                (Cow::Owned(tool), input)
+            }
+            Step::ExitPlan(text) => ("ExitPlanMode".into(), json!({"plan": turn.expand(&text)})),
             Step::Plan(steps) => {
                 turn.plan =
                     steps.into_iter().map(|text| Todo { text, status: "pending" }).collect();
-                ("TodoWrite", turn.todos())
+                ("TodoWrite".into(), turn.todos())
             }
             Step::Mark { step, status } => {
                 if let Some(todo) = turn.plan.get_mut(step - 1) {
@@ -530,12 +563,12 @@ impl Player {
                         Progress::Done => "completed",
                     };
                 }
-                ("TodoWrite", turn.todos())
+                ("TodoWrite".into(), turn.todos())
             }
         };
-        let (name, input) = tool;
         let id = self.voice.tool_id();
-        turn.acts.push_back(Act::Use(Tool { id, name, input, granted: Grant::Settings }));
+        let tool = Tool { id, name, input, gives, granted: Grant::Settings };
+        turn.acts.push_back(Act::Use(tool));
     }
 
     /// The section is played: what the user said meanwhile is answered, then the turn ends.
@@ -544,7 +577,7 @@ impl Player {
         if !turn.said.is_empty() {
             let said: Vec<String> = turn.said.drain(..).map(|text| format!("\"{text}\"")).collect();
             let text = format!("While I was at it you said {}. Noted.", said.join(" and "));
-            turn.stream(Kind::Text, &text, self.setup.pace);
+            turn.stream(Kind::Text, &text, self.setup.pause());
             return;
         }
         let text = std::mem::take(&mut turn.last_text);
@@ -626,7 +659,7 @@ impl Turn {
 
 /// The body of `can_use_tool`.
 fn question(tool: &Tool, cwd: &str, suggestions: &[Value]) -> Value {
-    let interactive = matches!(tool.name, "AskUserQuestion" | "ExitPlanMode");
+    let interactive = matches!(&*tool.name, "AskUserQuestion" | "ExitPlanMode");
     // The real agent shows the plan in the tool call only.
     let input = if tool.name == "ExitPlanMode" { json!({}) } else { tool.input.clone() };
     let mut question = json!({

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::driver::ServeError;
 
 /// The script of a demo agent that was given none.
@@ -44,6 +46,7 @@ pub(super) enum Step {
     Plan(Vec<String>),
     Mark { step: usize, status: Progress },
     ExitPlan(String),
+    Call { tool: String, input: Value, gives: String },
     Sleep(Duration),
     Fail { status: Option<u16>, text: String },
     Usage { input: u64, output: u64 },
@@ -173,6 +176,7 @@ impl<'a> Reader<'a> {
                 let millis = self.number(rest, "`sleep` needs milliseconds")?;
                 Step::Sleep(Duration::from_millis(millis))
             }
+            "call" => self.call(rest)?,
             "fail" => self.fail(rest)?,
             "usage" => {
                 let what = "`usage` needs two numbers, tokens read and tokens written";
@@ -273,6 +277,18 @@ impl<'a> Reader<'a> {
         match self.number(number, what)? {
             0 => Err(self.error(what)),
             step => Ok(Step::Mark { step, status }),
+        }
+    }
+
+    fn call(&self, rest: &str) -> Result<Step, ServeError> {
+        let what = "`call` needs a tool, a JSON object and `=>` before what it gives back";
+        let (tool, rest) = rest.split_once(char::is_whitespace).ok_or_else(|| self.error(what))?;
+        let (input, gives) = rest.rsplit_once("=>").ok_or_else(|| self.error(what))?;
+        match serde_json::from_str(input) {
+            Ok(input @ Value::Object(_)) => {
+                Ok(Step::Call { tool: tool.to_owned(), input, gives: gives.trim().to_owned() })
+            }
+            _ => Err(self.error(what)),
         }
     }
 

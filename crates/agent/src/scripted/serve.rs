@@ -53,6 +53,7 @@ fn complain(reason: &dyn std::fmt::Display, code: u8) -> ExitCode {
 pub(super) struct Args {
     pub(super) mode: Mode,
     pub(super) model: Option<String>,
+    pub(super) effort: Option<u32>,
     pub(super) resume: Option<String>,
     pub(super) script: Option<PathBuf>,
 }
@@ -69,6 +70,7 @@ impl Args {
                     read.mode = text().parse().map_err(|err| format!("{name}: {err}"))?;
                 }
                 "--model" => read.model = Some(super::model_name(&text())?.to_owned()),
+                "--effort" => read.effort = Some(super::effort(&text())?),
                 "--resume" => read.resume = Some(text()),
                 "--script" => read.script = Some(PathBuf::from(value)),
                 _ => return Err(format!("unknown argument {name}")),
@@ -86,6 +88,7 @@ fn run(args: Args) -> Result<(), ServeError> {
         cwd: workspace.root().display().to_string(),
         mode: args.mode,
         pace: if std::env::var_os(FAST).is_some() { Duration::ZERO } else { PACE },
+        effort: args.effort.unwrap_or(1),
         resumed: args.resume.is_some(),
     };
     let model = args.model.unwrap_or_else(|| super::DEFAULT_MODEL.to_owned());

@@ -5,7 +5,8 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use tieline_event::{
-    Answer, FrameNo, Item, ItemBody, Kind, Mode, Origin, Prompt, Request, RequestBody, Scope, Text,
+    Answer, Extras, FrameNo, Item, ItemBody, Kind, McpServer, McpTransport, Mode, Origin, Prompt,
+    Request, RequestBody, Scope, Text,
 };
 
 use super::ids::Ids;
@@ -53,6 +54,7 @@ impl Stage {
             cwd: workspace.root().display().to_string(),
             mode,
             pace: Duration::from_millis(15),
+            effort: 1,
             resumed: false,
         };
         let voice = Voice::new(None, DEFAULT_MODEL.to_owned(), Ids::from_seed(7));
@@ -175,10 +177,17 @@ fn show(output: &Output, root: &Path) -> Option<String> {
         other => format!("{other:?}"),
     };
     let text = match &draft.kind {
-        Kind::ItemStarted(it) if matches!(it.body, ItemBody::ToolCall { .. }) => return None,
+        Kind::ItemStarted(it) | Kind::ItemUpdated(it)
+            if matches!(it.body, ItemBody::ToolCall { .. }) =>
+        {
+            return None;
+        }
         Kind::ItemStarted(it) | Kind::ItemUpdated(it) => format!("{} ...", it.body.name()),
         Kind::ItemCompleted(it) => format!("{} {:?}: {}", it.body.name(), it.status, item(it)),
-        Kind::ConversationConfigured(it) => format!("mode {:?} model {:?}", it.mode, it.model),
+        Kind::ConversationConfigured(it) => {
+            let effort = it.effort.as_ref().map(|effort| format!(" effort {effort}"));
+            format!("mode {:?} model {:?}{}", it.mode, it.model, effort.unwrap_or_default())
+        }
         Kind::PlanUpdated(plan) => {
             let steps: Vec<_> =
                 plan.entries.iter().map(|it| format!("{} {:?}", it.text, it.status)).collect();
@@ -214,6 +223,7 @@ fn the_embedded_script_plays_a_whole_conversation() {
     let mut stage = Stage::new(script::DEFAULT, Mode::Default);
     stage.say("hi", Until::Input);
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: hi
         conversation.configured: mode Some(Default) model Some("scripted")
@@ -230,6 +240,7 @@ fn the_embedded_script_plays_a_whole_conversation() {
         plan.updated: Look at the machine InProgress; Write hello.md Pending; Edit and check it Pending
         item.completed: tool_call Ok: TodoWrite -> Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable
         item.started: command ...
+        item.updated: command ...
         item.completed: command Ok: "uname -sm && date" -> "ran: uname -sm && date" exit Some(0)
         plan.updated: Look at the machine Completed; Write hello.md Pending; Edit and check it Pending
         item.completed: tool_call Ok: TodoWrite -> Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable
@@ -238,6 +249,7 @@ fn the_embedded_script_plays_a_whole_conversation() {
         item.started: agent_message ...
         item.completed: agent_message Ok: Now the file. You decide whether I may write it.
         item.started: file_change ...
+        item.updated: file_change ...
         request.opened: Write /ws/hello.md [allow session deny stop]
     "#]]);
     stage.answer(Answer::Allow { scope: Scope::Session, input: None, mode: None });
@@ -250,8 +262,10 @@ fn the_embedded_script_plays_a_whole_conversation() {
         plan.updated: Look at the machine Completed; Write hello.md Completed; Edit and check it InProgress
         item.completed: tool_call Ok: TodoWrite -> Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable
         item.started: file_change ...
+        item.updated: file_change ...
         item.completed: file_change Ok: Update /ws/hello.md "# Hello from tieline\n\nYou said: hi\n\n- status: finished\n" "@@ -2,4 +2,4 @@\n \n You said: hi\n \n-- status: draft\n+- status: finished\n"
         item.started: command ...
+        item.updated: command ...
         item.completed: command Ok: "cat hello.md" -> "ran: cat hello.md" exit Some(0)
         plan.updated: Look at the machine Completed; Write hello.md Completed; Edit and check it Completed
         item.completed: tool_call Ok: TodoWrite -> Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. Please proceed with the current tasks if applicable
@@ -297,14 +311,18 @@ fn in_plan_mode_nothing_is_written() {
     let mut stage = Stage::new("write a <<END\nx\nEND\nrun touch b\nrun ls", Mode::Plan);
     stage.say("go", Until::Input);
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Plan) model Some("scripted")
         item.started: file_change ...
+        item.updated: file_change ...
         item.completed: file_change Denied: Add /ws/a "x\n" ""
         item.started: command ...
+        item.updated: command ...
         item.completed: command Denied: "touch b" -> "Plan mode is on: nothing may be changed until the plan is approved." exit None
         item.started: command ...
+        item.updated: command ...
         item.completed: command Ok: "ls" -> "ran: ls" exit Some(0)
         turn.completed: Completed (Some("end_turn"), tokens 0/0)
     "#]]);
@@ -320,6 +338,7 @@ fn an_approved_plan_ends_plan_mode() {
     let mode = Some(Mode::AcceptEdits);
     stage.answer(Answer::Allow { scope: Scope::Once, input: None, mode });
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Plan) model Some("scripted")
@@ -328,6 +347,7 @@ fn an_approved_plan_ends_plan_mode() {
         conversation.configured: mode Some(AcceptEdits) model None
         item.completed: tool_call Ok: ExitPlanMode -> User has approved exiting plan mode. You can now proceed.
         item.started: file_change ...
+        item.updated: file_change ...
         item.completed: file_change Ok: Add /ws/a "x\n" ""
         turn.completed: Completed (Some("end_turn"), tokens 0/0)
     "#]]);
@@ -339,12 +359,15 @@ fn a_mode_that_never_asks_asks_nothing() {
     let mut stage = Stage::new("write a <<END\nEND\nrun make", Mode::BypassPermissions);
     stage.say("go", Until::Input);
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(BypassPermissions) model Some("scripted")
         item.started: file_change ...
+        item.updated: file_change ...
         item.completed: file_change Ok: Add /ws/a "" ""
         item.started: command ...
+        item.updated: command ...
         item.completed: command Ok: "make" -> "ran: make" exit Some(0)
         turn.completed: Completed (Some("end_turn"), tokens 0/0)
     "#]]);
@@ -357,17 +380,38 @@ fn a_command_is_asked_about_once_when_allowed_for_the_session() {
     stage.say("go", Until::Input);
     stage.answer(Answer::Allow { scope: Scope::Session, input: None, mode: None });
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(AcceptEdits) model Some("scripted")
         item.started: command ...
+        item.updated: command ...
         item.completed: command Failed: "false now" -> "ran: false now" exit Some(1)
         item.started: command ...
+        item.updated: command ...
         request.opened: Run make [allow session always deny stop]
         request.resolved: allowed for the session
         item.completed: command Ok: "make" -> "ran: make" exit Some(0)
         item.started: command ...
+        item.updated: command ...
         item.completed: command Ok: "make" -> "ran: make" exit Some(0)
+        turn.completed: Completed (Some("end_turn"), tokens 0/0)
+    "#]]);
+}
+
+#[test]
+fn a_tool_of_a_server_is_asked_about_and_gives_what_the_script_says() {
+    let mut stage = Stage::new("call mcp__s__echo {\"text\": \"hi\"} => hi back", Mode::Default);
+    stage.say("go", Until::Input);
+    stage.answer(Answer::allow());
+    stage.check(expect![[r#"
+        conversation.configured: mode None model None
+        turn.started: Human
+        item.completed: user_message Ok: go
+        conversation.configured: mode Some(Default) model Some("scripted")
+        request.opened: Use mcp__s__echo [allow session always deny stop]
+        request.resolved: allowed
+        item.completed: tool_call Ok: echo -> hi back
         turn.completed: Completed (Some("end_turn"), tokens 0/0)
     "#]]);
 }
@@ -396,6 +440,7 @@ fn the_chosen_answer_is_known_afterwards() {
     let answers = [("Which colour?".to_owned(), vec!["Blue".to_owned()])].into();
     stage.answer(Answer::Answers { answers });
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: {answer}
         conversation.configured: mode Some(BypassPermissions) model Some("scripted")
@@ -414,10 +459,12 @@ fn deny_and_stop_ends_the_turn() {
     stage.say("go", Until::Input);
     stage.answer(Answer::Deny { message: None, stop: true });
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Default) model Some("scripted")
         item.started: command ...
+        item.updated: command ...
         request.opened: Run make [allow session always deny stop]
         request.resolved: denied, turn stopped
         item.completed: command Declined: "make" -> "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed." exit None
@@ -431,6 +478,7 @@ fn an_interrupt_stops_a_text_a_question_and_a_command() {
     stage.say("go", Until::ThirdPause);
     stage.interrupt();
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Default) model Some("scripted")
@@ -444,6 +492,7 @@ fn an_interrupt_stops_a_text_a_question_and_a_command() {
         turn.started: Human
         item.completed: user_message Ok: go
         item.started: command ...
+        item.updated: command ...
         request.opened: Run make [allow session always deny stop]
         request.expired: the agent took it back
         item.completed: command Cancelled: "make" -> "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed." exit None
@@ -455,6 +504,7 @@ fn an_interrupt_stops_a_text_a_question_and_a_command() {
         turn.started: Human
         item.completed: user_message Ok: go
         item.started: command ...
+        item.updated: command ...
         item.completed: command Cancelled: "ls" -> "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). STOP what you are doing and wait for the user to tell you how to proceed. Correction to the text above: this call was stopped while running, not refused before it ran. It may have run in part or in full, and its changes may have been written. No permission prompt was involved. Work it started elsewhere (a remote command, a background process) may still be running, so check before starting the same work again. The instruction to stop and wait still stands." exit None
         turn.completed: Interrupted (Some("tool_use"), tokens 0/0)
     "#]]);
@@ -476,6 +526,7 @@ fn what_is_said_during_a_turn_is_answered_at_its_end() {
     stage.session.steer(&Prompt::text("hurry")).unwrap();
     stage.play(Until::Input);
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Default) model Some("scripted")
@@ -495,6 +546,7 @@ fn a_failure_ends_the_turn_as_a_failed_call_does() {
     stage.say("go", Until::Input);
     stage.say("go", Until::Input);
     stage.check(expect![[r#"
+        conversation.configured: mode None model None
         turn.started: Human
         item.completed: user_message Ok: go
         conversation.configured: mode Some(Default) model Some("scripted")
@@ -559,8 +611,13 @@ fn requests_of_the_host_get_one_answer_each() {
 
 #[test]
 fn a_resumed_session_keeps_its_id_and_does_not_begin_again() {
-    let setup =
-        Setup { cwd: "/ws".into(), mode: Mode::Default, pace: Duration::ZERO, resumed: true };
+    let setup = Setup {
+        cwd: "/ws".into(),
+        mode: Mode::Default,
+        pace: Duration::ZERO,
+        effort: 1,
+        resumed: true,
+    };
     let voice = Voice::new(Some("abc".into()), DEFAULT_MODEL.to_owned(), Ids::from_seed(1));
     let mut player = Player::new(script::parse("say alpha\n---\nsay omega").unwrap(), setup, voice);
     player.line(br#"{"type":"user","message":{"role":"user","content":"hi"}}"#).unwrap();
@@ -572,8 +629,13 @@ fn a_resumed_session_keeps_its_id_and_does_not_begin_again() {
 
 #[test]
 fn a_long_play_is_written_piece_by_piece() {
-    let setup =
-        Setup { cwd: "/ws".into(), mode: Mode::Default, pace: Duration::ZERO, resumed: false };
+    let setup = Setup {
+        cwd: "/ws".into(),
+        mode: Mode::Default,
+        pace: Duration::ZERO,
+        effort: 1,
+        resumed: false,
+    };
     let voice = Voice::new(None, DEFAULT_MODEL.to_owned(), Ids::from_seed(1));
     let script = script::parse("loop 20\nloop 50\nsay word\nend\nend").unwrap();
     let mut player = Player::new(script, setup, voice);
@@ -705,6 +767,11 @@ fn a_mistake_in_a_script_is_told_with_its_line() {
         "usage 1",
         expect!["line 1 of the script: `usage` needs two numbers, tokens read and tokens written"],
     );
+    for bad in ["call", "call mcp__s__t", "call mcp__s__t {}", "call t [1] => x", "call t {x} => y"]
+    {
+        let error = script::parse(bad).unwrap_err().to_string();
+        assert!(error.contains("`call` needs a tool, a JSON object and `=>`"), "{error}");
+    }
     check_script("fail 500", expect!["line 1 of the script: `fail` needs a text"]);
     check_script(
         "say a\nloop 2\nsay hi",
@@ -800,11 +867,10 @@ fn the_launch_says_everything_the_program_understands() {
         script: Some(script),
     };
     let launch = Launch {
-        workspace: directory.path(),
-        mode: Mode::Yolo,
         model: Some("default"),
-        policy: None,
+        effort: Some("high"),
         resume: Some(Resume { session: "abc", fork: false }),
+        ..Launch::new(directory.path(), Mode::Yolo)
     };
     let plan = demo(path.clone()).plan(&launch).unwrap();
     let mut args = plan.args.into_iter();
@@ -812,6 +878,7 @@ fn the_launch_says_everything_the_program_understands() {
     let expected = Args {
         mode: Mode::BypassPermissions,
         model: Some(DEFAULT_MODEL.into()),
+        effort: Some(3),
         resume: Some("abc".into()),
         script: Some(path.clone()),
     };
@@ -828,4 +895,51 @@ fn the_launch_says_everything_the_program_understands() {
     expect!["/demo.script: line 2 of the script: unknown verb `sing`"].assert_eq(&refused(&launch));
     Args::read(["--what", "x"].map(Into::into).into_iter()).unwrap_err();
     Args::read(["--resume"].map(Into::into).into_iter()).unwrap_err();
+}
+
+#[test]
+fn an_effort_is_taken_during_a_conversation_and_one_nobody_knows_is_refused() {
+    let mut stage = Stage::new("say one two", Mode::Default);
+    stage.exchange();
+    assert!(stage.session.set_effort(Some("high")));
+    stage.exchange();
+    stage.exchange();
+    assert!(stage.session.set_effort(Some("bogus")));
+    stage.exchange();
+    stage.check(expect![[r#"
+        conversation.configured: mode None model None
+        conversation.configured: mode None model None effort high
+        notice: Notice(Notice { level: Warning, code: "effort_refused", text: "the effort stays as it is: bogus is none of low, medium, high that the model has", rate_limit: None })
+        conversation.configured: mode None model None effort high
+    "#]]);
+    let refused = super::effort("bogus").unwrap_err();
+    expect![[r#"the demo agent has no effort "bogus", only low, medium, high"#]]
+        .assert_eq(&refused);
+}
+
+#[test]
+fn what_a_client_brings_along_is_said_to_be_left_out() {
+    let transport =
+        McpTransport::Http { url: "http://localhost".to_owned(), headers: Default::default() };
+    let extras = Extras {
+        mcp_servers: vec![McpServer { name: "web".to_owned(), transport }],
+        directories: vec!["/other".into()],
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let launch = Launch { extras: &extras, ..Launch::new(directory.path(), Mode::Default) };
+    let driver = ClaudeDriver::new(Lifetime::Conversation, Mode::Default)
+        .named("the demo agent")
+        .launched(&launch)
+        .without_directories(&launch);
+    let mut stage = Stage::new("say hi", Mode::Default);
+    stage.shown.clear();
+    stage.session = Session::new(Box::new(driver), Ledger::new(0, None), 1 << 20, FrameNo(1));
+    stage.session.started();
+    stage.exchange();
+    stage.exchange();
+    stage.check(expect![[r#"
+        notice: Notice(Notice { level: Warning, code: "directories_not_used", text: "the demo agent works in its workspace alone, not in the client's other directories", rate_limit: None })
+        conversation.configured: mode None model None
+        notice: Notice(Notice { level: Warning, code: "mcp_not_used", text: "the client's MCP servers are not used: Unsupported control request subtype: mcp_set_servers", rate_limit: None })
+    "#]]);
 }

@@ -1,5 +1,6 @@
 //! Tools: what they are called with, what they do, what they give back.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -22,8 +23,10 @@ pub(super) const STOPPED: &str = " Correction to the text above: this call was s
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tool {
     pub(super) id: String,
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) input: Value,
+    /// What a tool that is not ours gives back.
+    pub(super) gives: Option<String>,
     pub(super) granted: Grant,
 }
 
@@ -87,7 +90,7 @@ impl Tool {
                 format!("InputValidationError: {} needs the text `{name}`", self.name)
             })
         };
-        Ok(Some(match self.name {
+        Ok(Some(match &*self.name {
             "Bash" => Work::Run { command: need("command")? },
             "Write" => Work::Write { path: need("file_path")?, content: need("content")? },
             "Edit" => Work::Edit(Edit {
@@ -117,7 +120,7 @@ impl Tool {
         } else {
             format!("The file {path} has been updated successfully.")
         };
-        let sidecar = match self.name {
+        let sidecar = match &*self.name {
             "Write" => json!({
                 "type": if created { "create" } else { "update" },
                 "filePath": path,

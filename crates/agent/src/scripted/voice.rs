@@ -155,7 +155,7 @@ impl Voice {
     /// The model calls a tool, which ends its message.
     pub(super) fn tool_use(&mut self, tool: &Tool) {
         let index = self.open_message();
-        let (id, name) = (tool.id.as_str(), tool.name);
+        let (id, name) = (tool.id.as_str(), &*tool.name);
         let empty = json!({});
         let content_block = Block::ToolUse { id, name, input: &empty };
         self.event(Event::ContentBlockStart { index, content_block });

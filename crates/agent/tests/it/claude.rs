@@ -1,11 +1,15 @@
 //! Claude Code.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tieline_agent::claude::{ClaudeDriver, Lifetime};
-use tieline_agent::{Direction, ExitInfo, Ledger, Output, Session};
-use tieline_event::{Answer, FrameNo, Json, Kind, Mode, Origin, Prompt, RequestId, Scope};
+use tieline_agent::{Direction, ExitInfo, Launch, Ledger, Output, Session};
+use tieline_event::{
+    Answer, Extras, FrameNo, Json, Kind, McpServer, McpTransport, Mode, Origin, Prompt,
+    RequestBody, RequestId, Scope,
+};
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, flag, load, recordings};
 use crate::show::show;
@@ -287,4 +291,204 @@ fn work_of_a_background_agent_goes_on_after_the_turn() {
     assert!(text.contains("item.completed (under agent): command bash Ok"), "{text}");
     assert!(text.contains("item.completed: tool_call agent Ok"), "{text}");
     assert_eq!(replay.session.ledger().open_items().len(), 0);
+}
+
+/// A conversation whose process was just started, and what it is told.
+fn woken(launch: &Launch<'_>) -> (Replay, String) {
+    let driver = ClaudeDriver::new(Lifetime::Conversation, Mode::Default).launched(launch);
+    let ledger = Ledger::new(0, None);
+    let mut session = Session::new(Box::new(driver), ledger, 64 << 20, FrameNo(1));
+    session.started();
+    let mut kept = Vec::new();
+    let (written, _) = session.take_writes(|_, line| kept.extend_from_slice(line));
+    assert_eq!(written.is_empty(), kept.is_empty());
+    let replay = Replay { session, outputs: vec![], kept, requests: BTreeMap::new() };
+    (replay, String::from_utf8(written).unwrap())
+}
+
+const MODELS: &str = r#"{"type":"control_response","response":{"subtype":"success","request_id":"tl_1","response":{"commands":[{"name":"compact"}],"models":[{"value":"default","resolvedModel":"big-1","supportedEffortLevels":["low","high"]},{"value":"small","resolvedModel":"small-1","supportedEffortLevels":[]}]}}}"#;
+
+#[test]
+fn what_there_is_to_choose_from_is_told_before_the_first_turn() {
+    let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+    replay.read(format!("{MODELS}\n").as_bytes());
+    let text = shown(&replay);
+    assert!(text.contains("1 commands, 2 models, 2 efforts"), "{text}");
+    replay.outputs.clear();
+    assert!(replay.session.set_model(Some("small")));
+    replay.read(b"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"tl_2\",\"response\":{\"model\":\"small-1\"}}}\n");
+    let text = shown(&replay);
+    assert!(text.contains("2 models, 0 efforts"), "efforts are those of the model: {text}");
+}
+
+#[test]
+fn an_effort_is_changed_by_a_setting_and_one_the_model_lacks_is_refused() {
+    let launch = Launch { effort: Some("bogus"), ..Launch::new(Path::new("/ws"), Mode::Default) };
+    let (mut replay, _) = woken(&launch);
+    replay.read(format!("{MODELS}\n").as_bytes());
+    let text = shown(&replay);
+    assert!(text.contains("effort_refused") && !text.contains("effort bogus"), "{text}");
+    replay.outputs.clear();
+    assert!(!replay.session.set_effort(None), "the default needs a new process");
+    assert!(replay.session.set_effort(Some("high")));
+    let (written, _) = replay.session.take_writes(|_, _| {});
+    let written = String::from_utf8(written).unwrap();
+    assert!(written.contains(r#""subtype":"apply_flag_settings""#), "{written}");
+    assert!(written.contains(r#"{"effortLevel":"high"}"#), "{written}");
+    replay.read(b"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"tl_2\"}}\n");
+    assert!(shown(&replay).contains("effort high"), "{}", shown(&replay));
+}
+
+#[test]
+fn a_client_s_servers_are_told_and_their_secrets_are_not_kept() {
+    let env = [("TOKEN".to_owned(), "hunter2".to_owned())].into();
+    let stdio =
+        McpTransport::Stdio { command: "/bin/srv".to_owned(), args: vec!["-x".to_owned()], env };
+    let headers = [("Authorization".to_owned(), "Bearer abc".to_owned())].into();
+    let http = McpTransport::Http { url: "https://x/?key=1".to_owned(), headers };
+    let server = |name: &str, transport| McpServer { name: name.to_owned(), transport };
+    let extras = Extras {
+        mcp_servers: vec![server("my files", stdio), server("web", http)],
+        directories: Vec::new(),
+    };
+    let launch = Launch { extras: &extras, ..Launch::new(Path::new("/ws"), Mode::Default) };
+    let (mut replay, written) = woken(&launch);
+    let told: Value = serde_json::from_str(written.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(
+        told["request"],
+        json!({"subtype": "mcp_set_servers", "servers": {
+            "my_files": {"type": "stdio", "command": "/bin/srv", "args": ["-x"], "env": {"TOKEN": "hunter2"}},
+            "web": {"type": "http", "url": "https://x/?key=1", "headers": {"Authorization": "Bearer abc"}},
+        }})
+    );
+    let kept = String::from_utf8(std::mem::take(&mut replay.kept)).unwrap();
+    assert!(kept.contains("/bin/srv") && kept.contains("[secret]"), "{kept}");
+    for secret in ["hunter2", "Bearer abc", "key=1"] {
+        assert!(!kept.contains(secret), "{kept}");
+    }
+    replay.read(b"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"tl_2\",\"response\":{\"added\":[\"web\"],\"errors\":{\"web\":\"refused\"}}}}\n");
+    replay.read(br#"{"type":"system","subtype":"init","session_id":"s","mcp_servers":[{"name":"web","status":"failed"},{"name":"own","status":"failed"}]}"#);
+    replay.read(b"\n");
+    let text = shown(&replay);
+    assert_eq!(text.matches("mcp_failed").count(), 2, "each once: {text}");
+    assert!(text.contains("the MCP server web did not start: refused"), "{text}");
+    assert!(text.contains("the MCP server own did not start"), "{text}");
+}
+
+#[test]
+fn a_call_that_was_only_announced_is_cancelled_by_the_next_message() {
+    let start = |id: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"message_start","message":{{"id":"{id}"}}}}}}"#
+        )
+    };
+    let call = r#"{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"u","name":"Write","input":{}}}}"#;
+    let text = shown(&after(&[INIT, &start("m1"), call, &start("m2")]));
+    assert!(text.contains("item.started: file_change u InProgress"), "{text}");
+    assert!(text.contains("item.completed: file_change u Cancelled"), "{text}");
+}
+
+#[test]
+fn a_session_s_name_is_the_conversation_s_title() {
+    let named = r#"{"type":"system","subtype":"session_title_changed","title":"Fix the build","session_id":"s"}"#;
+    let text = shown(&after(&[INIT, named]));
+    assert!(text.contains("title \"Fix the build\""), "{text}");
+}
+
+#[test]
+fn a_mode_that_the_model_lacks_is_said_to_be_refused() {
+    let begins = |mode: &str| {
+        let driver = ClaudeDriver::new(Lifetime::Conversation, Mode::Auto);
+        let ledger = Ledger::new(0, None);
+        let session = Session::new(Box::new(driver), ledger, 64 << 20, FrameNo(1));
+        let mut replay =
+            Replay { session, outputs: vec![], kept: vec![], requests: BTreeMap::new() };
+        let init = format!(
+            r#"{{"type":"system","subtype":"init","session_id":"s","permissionMode":"{mode}"}}"#
+        );
+        replay.read(format!("{init}\n").as_bytes());
+        shown(&replay)
+    };
+    let text = begins("default");
+    assert!(text.contains("mode_refused: the agent begins in mode default"), "{text}");
+    assert!(text.contains("mode Some(Default)"), "{text}");
+    let text = begins("auto");
+    assert!(!text.contains("mode_refused") && text.contains("mode Some(Auto)"), "{text}");
+}
+
+#[test]
+fn commands_that_are_found_on_the_way_are_offered() {
+    let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+    replay.read(format!("{MODELS}\n").as_bytes());
+    replay.outputs.clear();
+    let changed = |commands: &str| {
+        format!(r#"{{"type":"system","subtype":"commands_changed","commands":[{commands}]}}"#)
+    };
+    replay.read(format!("{}\n", changed(r#"{"name":"compact"}"#)).as_bytes());
+    assert_eq!(shown(&replay), "", "nothing is new");
+    let two = changed(r#"{"name":"compact"},{"name":"deploy","description":"Ship it"}"#);
+    replay.read(format!("{two}\n").as_bytes());
+    assert!(shown(&replay).contains("2 commands, 2 models"), "{}", shown(&replay));
+}
+
+#[test]
+fn commands_for_the_agent_s_own_terminal_are_not_offered() {
+    let offered = |line: &str| {
+        let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+        replay.outputs.clear();
+        replay.read(format!("{line}\n").as_bytes());
+        let abilities = replay.outputs.iter().find_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::ConversationConfigured(configured) => configured.abilities.clone(),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        let commands = abilities.unwrap().commands.into_iter();
+        commands.map(|command| command.name).collect::<Vec<_>>()
+    };
+    let commands = r#"{"name":"vim"},{"name":"compact"},{"name":"__own"},{"name":"clear"}"#;
+    let answer = format!(
+        r#"{{"type":"control_response","response":{{"subtype":"success","request_id":"tl_1","response":{{"commands":[{commands}],"models":[]}}}}}}"#
+    );
+    assert_eq!(offered(&answer), ["compact"]);
+    let init = r#"{"type":"system","subtype":"init","session_id":"s","slash_commands":["login","compact","__own"]}"#;
+    assert_eq!(offered(init), ["compact"]);
+}
+
+#[test]
+fn who_is_asked_about_a_command_sees_the_file_it_would_touch() {
+    let path = |input: &str| {
+        let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+        let line = format!(
+            r#"{{"type":"control_request","request_id":"q","request":{{"subtype":"can_use_tool","tool_name":"Bash","input":{input},"blocked_path":"/etc/x"}}}}"#
+        );
+        replay.read(format!("{line}\n").as_bytes());
+        let asked = replay.outputs.iter().find_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::RequestOpened(request) => Some(request.body.clone()),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        let Some(RequestBody::Approval(approval)) = asked else { panic!("{}", shown(&replay)) };
+        approval.path
+    };
+    assert_eq!(path(r#"{"command":"touch /etc/x"}"#).as_deref(), Some("/etc/x"));
+    assert_eq!(path(r#"{"file_path":"/etc/y"}"#).as_deref(), Some("/etc/y"), "its own word");
+}
+
+#[test]
+fn a_slash_command_stands_alone_where_prompts_name_the_workspace() {
+    let said = |text: &str| {
+        let driver = Box::new(ClaudeDriver::new(Lifetime::Conversation, Mode::Default));
+        let session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+        let mut session = session.with_preamble(Some("You work in /ws.".to_owned()));
+        session.start_turn(&Prompt::text(text));
+        String::from_utf8(session.take_writes(|_, _| {}).0).unwrap()
+    };
+    assert!(!said("/compact now").contains("You work in"));
+    for text in ["go", "/etc/passwd is a file", "/ nothing"] {
+        assert!(said(text).contains("You work in"), "{text}");
+    }
 }

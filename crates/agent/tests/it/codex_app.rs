@@ -1,6 +1,8 @@
 //! Codex by its app server: every recording, and the stage for what the files beside this one try.
 
 mod asks;
+mod errands;
+mod offers;
 mod rules;
 mod shared;
 mod turns;
@@ -15,8 +17,8 @@ use tieline_agent::{
     Destination, Direction, ExitInfo, Launch, Ledger, Output, Resume, Session, Switchboard,
 };
 use tieline_event::{
-    Answer, AskWhen, FrameNo, Kind, Mode, Origin, Policy, Prompt, Reach, RequestId, Scope,
-    TurnStatus,
+    Answer, AskWhen, FrameNo, ItemStatus, Kind, Mode, Origin, Policy, Prompt, Reach, RequestId,
+    Scope, TurnStatus,
 };
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
@@ -25,7 +27,7 @@ use crate::show::show;
 const VERSION: Version = Version(0, 166, 0);
 
 fn launch<'a>(mode: Mode) -> Launch<'a> {
-    Launch { workspace: Path::new("/workspace"), mode, policy: None, model: None, resume: None }
+    Launch::new(Path::new("/workspace"), mode)
 }
 
 struct Replay {

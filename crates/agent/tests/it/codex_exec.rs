@@ -31,6 +31,8 @@ fn setup(scenario: &Path, recording: &Recording) -> Setup {
         mode: if yolo { Mode::Yolo } else { Mode::Default },
         policy,
         model: None,
+        effort: None,
+        left_out: Vec::new(),
         session: after("resume").or(after("fork")),
         fork: argv.iter().any(|word| word == "fork"),
     }
@@ -191,6 +193,8 @@ fn new_thread(version: Version) -> Setup {
         mode: Mode::BypassPermissions,
         policy: None,
         model: None,
+        effort: None,
+        left_out: Vec::new(),
         session: None,
         fork: false,
     }

@@ -33,8 +33,7 @@ struct Replay {
 
 impl Replay {
     fn new(mode: Mode, policy: Option<Policy>, version: Version) -> Self {
-        let launch =
-            Launch { workspace: Path::new("/workspace"), mode, policy, model: None, resume: None };
+        let launch = Launch { policy, ..Launch::new(Path::new("/workspace"), mode) };
         let driver = Box::new(ProtoDriver::new(&launch, version));
         let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
         session.started();
@@ -739,7 +738,7 @@ fn tools_searches_reviews_and_news_become_items_and_notices() {
         "Info background: b",
         "Warning warning: w",
         "Info deprecation: d (e)",
-        "Warning mcp_server: s did not start: e",
+        "Warning mcp_failed: the MCP server s did not start: e",
         "item.completed: plan t1:plan3 Ok",
     ] {
         assert!(text.contains(line), "{line}: {text}");
@@ -749,13 +748,7 @@ fn tools_searches_reviews_and_news_become_items_and_notices() {
 
 #[test]
 fn an_exit_says_what_the_agent_said_last() {
-    let launch = Launch {
-        workspace: Path::new("/"),
-        mode: Mode::Default,
-        policy: None,
-        model: None,
-        resume: None,
-    };
+    let launch = Launch::new(Path::new("/"), Mode::Default);
     let exit = ExitInfo { code: Some(1), ..ExitInfo::default() };
     let failure = ProtoDriver::new(&launch, LAST).explain_exit(&exit);
     assert!(failure.message.contains("before its first message"), "{failure}");
@@ -764,4 +757,22 @@ fn an_exit_says_what_the_agent_said_last() {
     ]);
     replay.exit(&exit);
     assert!(replay.shown().contains("NotLoggedIn http Some(401)"), "{}", replay.shown());
+}
+
+#[test]
+fn an_effort_and_a_client_s_directories_go_with_each_turn() {
+    let extras =
+        tieline_event::Extras { mcp_servers: Vec::new(), directories: vec!["/other".into()] };
+    let workspace = Path::new("/workspace");
+    let launch = Launch { extras: &extras, ..Launch::new(workspace, Mode::AcceptEdits) };
+    let driver = Box::new(ProtoDriver::new(&launch, LAST));
+    let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+    session.started();
+    session.read(format!("{CONFIGURED}\n").as_bytes(), |_, _| {});
+    assert!(session.set_effort(Some("high")));
+    session.start_turn(&Prompt::text("go"));
+    let (written, _) = session.take_writes(|_, _| {});
+    let turn: Value = serde_json::from_slice(&written).unwrap();
+    assert_eq!(turn["op"]["effort"], "high");
+    assert_eq!(turn["op"]["sandbox_policy"]["writable_roots"], json!(["/other"]));
 }

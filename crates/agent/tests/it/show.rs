@@ -1,7 +1,7 @@
 //! Outputs as short lines a person can review.
 
 use tieline_agent::{Draft, Output};
-use tieline_event::{Answer, Content, Item, ItemBody, Kind, RequestBody, Text};
+use tieline_event::{Answer, Content, Gist, Item, ItemBody, Kind, Place, RequestBody, Text, Usage};
 
 pub(crate) fn show(output: &Output) -> String {
     match output {
@@ -28,19 +28,24 @@ fn show_kind(kind: &Kind) -> String {
         Kind::ConversationConfigured(it) => {
             let abilities = it.abilities.as_ref().map(|abilities| {
                 format!(
-                    " abilities: {} commands, {} models, {} tools, {} skills",
+                    " abilities: {} commands, {} models, {} efforts, {} tools, {} skills",
                     abilities.commands.len(),
                     abilities.models.len(),
+                    abilities.efforts.len(),
                     abilities.tools.len(),
                     abilities.skills.len()
                 )
             });
+            let effort = it.effort.as_ref().map(|effort| format!(" effort {effort}"));
+            let title = it.title.as_ref().map(|title| format!(" title {title:?}"));
             format!(
-                "version {:?} model {:?} mode {:?} cwd {:?}{}",
+                "version {:?} model {:?} mode {:?} cwd {:?}{}{}{}",
                 it.agent_version,
                 it.model,
                 it.mode,
                 it.cwd,
+                effort.unwrap_or_default(),
+                title.unwrap_or_default(),
                 abilities.unwrap_or_default()
             )
         }
@@ -107,6 +112,12 @@ fn show_kind(kind: &Kind) -> String {
         Kind::RequestExpired(it) => format!("{} {}", it.request, it.reason),
         Kind::Notice(it) => format!("{:?} {}: {}", it.level, it.code, short(&it.text)),
         Kind::Unparsed(it) => format!("{} bytes: {}", it.bytes, it.reason),
+        Kind::UsageUpdated(usage) => {
+            // How the last digits of a number are read is a feature of `serde_json` that any crate of
+            // a build may turn on.
+            let cost_usd = usage.cost_usd.map(|cost| (cost * 1e9).round() / 1e9);
+            format!("{:?}", Kind::UsageUpdated(Usage { cost_usd, ..usage.clone() }))
+        }
         other => format!("{other:?}"),
     }
 }
@@ -118,11 +129,12 @@ fn show_item(item: &Item) -> String {
         ItemBody::Reasoning { text, signature } => {
             format!("{} signed {}", show_text(text), signature.is_some())
         }
-        ItemBody::Command { command, output, exit_code, background, .. } => format!(
-            "{:?} -> {} exit {exit_code:?}{}",
+        ItemBody::Command { command, output, exit_code, background, gist, .. } => format!(
+            "{:?} -> {} exit {exit_code:?}{}{}",
             short(command),
             show_text(output),
-            if *background { " in the background" } else { "" }
+            if *background { " in the background" } else { "" },
+            show_gist(gist.as_ref())
         ),
         ItemBody::FileChange { changes } => changes
             .iter()
@@ -139,15 +151,27 @@ fn show_item(item: &Item) -> String {
             })
             .collect::<Vec<_>>()
             .join("; "),
-        ItemBody::ToolCall { class, tool, server, title, input, output } => format!(
-            "{class:?} {}{tool} {title:?} input {} -> {}",
+        ItemBody::ToolCall { class, tool, server, title, input, output, gist } => format!(
+            "{class:?} {}{tool} {title:?} input {} -> {}{}",
             server.as_ref().map(|server| format!("{server}/")).unwrap_or_default(),
             input.as_ref().map(|input| short(input.as_str())).unwrap_or_default(),
-            show_content(output)
+            show_content(output),
+            show_gist(gist.as_ref())
         ),
         other => format!("{other:?}"),
     };
     format!("{} {} {:?} {body}", item.body.name(), item.id, item.status)
+}
+
+fn show_gist(gist: Option<&Gist>) -> String {
+    let Some(gist) = gist else { return String::new() };
+    let title = gist.title.as_ref().map(|title| format!(" {title:?}")).unwrap_or_default();
+    let place = |place: &Place| match place.line {
+        Some(line) => format!(" {}:{line}", place.path),
+        None => format!(" {}", place.path),
+    };
+    let places: String = gist.places.iter().map(place).collect();
+    format!(" [{:?}{title}{places}]", gist.kind)
 }
 
 fn show_content(content: &[Content]) -> String {

@@ -1,12 +1,12 @@
 //! Questions of the agent to us, and its answers to ours.
 
 use serde_json::value::RawValue;
-use tieline_event::{AgentCommand, Configured, ModelInfo, Native, NoticeLevel};
+use tieline_event::{Configured, ModelInfo, Native, NoticeLevel};
 use tieline_wire::claude;
 use tieline_wire::claude::write;
 
 use super::super::ask;
-use super::{Call, ClaudeDriver, names, word};
+use super::{Call, ClaudeDriver, offer};
 use crate::ledger::{Ledger, Meta};
 use crate::words::first_line;
 
@@ -86,7 +86,28 @@ impl ClaudeDriver {
                 );
             }
             Call::SetModel(model) => {
-                ledger.configured(Configured { model, ..Configured::default() });
+                self.offer.model.clone_from(&model);
+                self.offer.model_in_use = None;
+                let abilities = self.refresh_efforts().then(|| self.abilities.clone());
+                ledger.configured(Configured { model, abilities, ..Configured::default() });
+            }
+            Call::SetEffort(effort) if failed => {
+                let text = format!("the effort stays as it is: {effort} was refused: {error}");
+                ledger.notice(NoticeLevel::Warning, "effort_refused", text);
+                self.tell_effort(ledger);
+            }
+            Call::SetEffort(effort) => {
+                self.offer.effort = Some(effort);
+                self.tell_effort(ledger);
+            }
+            Call::SetServers if failed => {
+                let text = format!("the client's MCP servers are not used: {error}");
+                ledger.notice(NoticeLevel::Warning, "mcp_not_used", text);
+            }
+            Call::SetServers => {
+                if let Some(answer) = response.response {
+                    self.servers_set(answer, ledger);
+                }
             }
         }
     }
@@ -101,15 +122,7 @@ impl ClaudeDriver {
             return;
         };
         let some = |text: &str| (!text.is_empty()).then(|| first_line(text));
-        self.abilities.commands = answer
-            .commands
-            .iter()
-            .map(|command| AgentCommand {
-                name: command.name.to_string(),
-                description: some(&command.description),
-                hint: command.argument_hint.map(word).and_then(|hint| some(&hint)),
-            })
-            .collect();
+        self.abilities.commands = offer::commands(&answer.commands);
         self.abilities.models = answer
             .models
             .iter()
@@ -119,7 +132,15 @@ impl ClaudeDriver {
                 description: some(&model.description),
             })
             .collect();
-        let efforts = answer.models.iter().find_map(|model| model.supported_effort_levels);
-        self.abilities.efforts = names(efforts);
+        self.offer.learn(&answer.models);
+        self.refresh_efforts();
+        let effort = self.offer.effort.take();
+        if effort.as_deref().is_none_or(|effort| !self.is_unknown_effort(effort, ledger)) {
+            self.offer.effort = effort;
+        }
+        // Before the first turn nothing else tells what there is to choose from.
+        let abilities = Some(self.abilities.clone());
+        let effort = self.offer.effort.clone();
+        ledger.configured(Configured { effort, abilities, ..Configured::default() });
     }
 }

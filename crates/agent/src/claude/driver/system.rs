@@ -5,10 +5,12 @@ use tieline_event::{
     AgentCommand, Configured, Item, ItemBody, ItemId, ItemStatus, Mode, NoticeLevel, Origin,
 };
 use tieline_wire::claude;
+use tieline_wire::claude::write::Control;
 
 use super::super::{setup, tool};
-use super::{ClaudeDriver, names, word};
+use super::{Call, ClaudeDriver, names, offer, word};
 use crate::ledger::{Ledger, Meta};
+use crate::words::first_line;
 
 impl ClaudeDriver {
     pub(super) fn system(&mut self, frame: &claude::System<'_>, line: &[u8], ledger: &mut Ledger) {
@@ -41,6 +43,13 @@ impl ClaudeDriver {
                     ),
                 );
             }
+            "commands_changed" => self.commands_changed(frame, ledger),
+            "session_title_changed" => {
+                if let Some(title) = frame.title.as_deref().filter(|title| !title.is_empty()) {
+                    let title = Some(first_line(title));
+                    ledger.configured(Configured { title, ..Configured::default() });
+                }
+            }
             "compact_boundary" => self.compacted(frame, ledger),
             "task_started" => {
                 if let Some(task) = frame.task_id.as_deref() {
@@ -69,7 +78,7 @@ impl ClaudeDriver {
             | "elicitation_complete"
             | "files_persisted"
             | "memory_recall"
-            | "commands_changed"
+            | "per_turn_effort_changed"
             | "plugin_install"
             | "control_request_progress"
             | "vcs_state_changed" => {}
@@ -95,15 +104,27 @@ impl ClaudeDriver {
         if self.expected_inits > 0 {
             self.expected_inits -= 1;
         } else if self.notified || ledger.current_turn().is_none() {
+            self.count.begin_turn();
             ledger.begin_turn(Origin::Agent, None);
         }
         self.notified = false;
+        if self.expected_inits == 0 && std::mem::take(&mut self.wants_interrupt) {
+            self.call(Call::Interrupt, &Control::Interrupt, ledger);
+        }
+        self.offer.model_in_use = frame.model.as_deref().map(str::to_owned);
+        if let Some(servers) = frame.mcp_servers {
+            self.servers_told(servers, ledger);
+        }
         let mut abilities = self.abilities.clone();
         abilities.tools = names(frame.tools);
         abilities.skills = names(frame.skills);
+        abilities.skills.retain(|skill| offer::is_for_users(skill));
+        abilities.efforts = self.offer.efforts();
         if abilities.commands.is_empty() {
             let command = |name| AgentCommand { name, description: None, hint: None };
-            abilities.commands = names(frame.slash_commands).into_iter().map(command).collect();
+            let names = names(frame.slash_commands).into_iter();
+            let names = names.filter(|name| offer::is_for_users(name));
+            abilities.commands = names.map(command).collect();
         }
         let mode = frame.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
         let configured = Configured {
@@ -111,11 +132,18 @@ impl ClaudeDriver {
             model: frame.model.as_deref().map(str::to_owned),
             mode: mode.map(|mode| self.same_mode(mode)),
             policy: None,
+            effort: self.offer.effort.clone(),
             cwd: frame.cwd.as_deref().map(str::to_owned),
             abilities: (abilities != self.abilities).then(|| abilities.clone()),
+            ..Configured::default()
         };
         self.abilities = abilities;
         if let Some(mode) = configured.mode {
+            // Not every model has every mode, and nothing else says so.
+            if !self.spoke && mode != self.mode {
+                let text = format!("the agent begins in mode {mode}: {} was refused", self.mode);
+                ledger.notice(NoticeLevel::Warning, "mode_refused", text);
+            }
             self.mode = mode;
         }
         if configured.abilities.is_some() || !self.spoke {
@@ -155,6 +183,18 @@ impl ClaudeDriver {
         let body =
             ItemBody::Compaction { trigger: metadata.trigger, tokens_before: metadata.pre_tokens };
         ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+    }
+
+    /// The whole list, anew.
+    fn commands_changed(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {
+        let told = frame.commands.map(|raw| serde_json::from_str(raw.get()));
+        let Some(Ok::<Vec<claude::SlashCommand<'_>>, _>(told)) = told else { return };
+        let commands = offer::commands(&told);
+        if commands != self.abilities.commands {
+            self.abilities.commands = commands;
+            let abilities = Some(self.abilities.clone());
+            ledger.configured(Configured { abilities, ..Configured::default() });
+        }
     }
 
     pub(super) fn tasks_changed(&mut self, frame: &claude::System<'_>) {

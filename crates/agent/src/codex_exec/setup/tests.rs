@@ -2,10 +2,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use expect_test::{Expect, expect};
-use tieline_event::{AskWhen, Failure, FailureCode, Mode, Policy, Reach};
+use tieline_event::{
+    AskWhen, Extras, Failure, FailureCode, McpServer, McpTransport, Mode, Policy, Reach,
+};
 use tieline_proc::Env;
 
-use super::{arguments, caveat};
+use super::{arguments, caveat, left_out};
 use crate::codex::{Codex, Version, Versions};
 use crate::driver::{Launch, Resume};
 
@@ -24,7 +26,7 @@ fn codex(args: &[&str]) -> Codex {
 }
 
 fn launch(mode: Mode) -> Launch<'static> {
-    Launch { workspace: Path::new("/w"), mode, policy: None, model: None, resume: None }
+    Launch::new(Path::new("/w"), mode)
 }
 
 fn line(codex: &Codex, version: Version, launch: &Launch<'_>) -> Result<String, Failure> {
@@ -56,18 +58,19 @@ fn each_mode_and_policy_has_its_sandbox_and_never_asks() {
     check(
         lines,
         &expect![[r#"
-        plan: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
-        default: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
-        acceptEdits: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
-        bypassPermissions: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=true -c approval_policy="never" -
-        yolo: exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -
-        untrusted + read-only: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
-        never + read-only: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
-        untrusted + workspace-write: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
-        never + workspace-write: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
-        untrusted + danger-full-access: exec --json --skip-git-repo-check -s danger-full-access -c approval_policy="never" -
-        never + danger-full-access: exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -
-    "#]],
+            plan: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
+            default: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
+            acceptEdits: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
+            auto: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
+            bypassPermissions: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=true -c approval_policy="never" -
+            yolo: exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -
+            untrusted + read-only: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
+            never + read-only: exec --json --skip-git-repo-check -s read-only -c approval_policy="never" -
+            untrusted + workspace-write: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
+            never + workspace-write: exec --json --skip-git-repo-check -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -
+            untrusted + danger-full-access: exec --json --skip-git-repo-check -s danger-full-access -c approval_policy="never" -
+            never + danger-full-access: exec --json --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox -
+        "#]],
     );
 }
 
@@ -191,9 +194,41 @@ fn what_cannot_be_asked_is_said_before_it_starts() {
         plan: Some(("plan_mode_off", "`codex exec` has no plan mode: the agent can change nothing, but nobody tells it to plan; --agent codex has one"))
         default: Some(("approvals_off", "`codex exec` cannot ask, as the mode default would: what the sandbox read-only forbids is refused; --agent codex can ask"))
         acceptEdits: Some(("approvals_off", "`codex exec` cannot ask, as the mode acceptEdits would: what the sandbox workspace-write forbids is refused; --agent codex can ask"))
+        auto: Some(("approvals_off", "`codex exec` cannot ask, as the mode auto would: what the sandbox workspace-write forbids is refused; --agent codex can ask"))
         bypassPermissions: None
         yolo: None
         untrusted + workspace-write: Some(("approvals_off", "`codex exec` cannot ask, as the policy untrusted + workspace-write would: what the sandbox workspace-write forbids is refused; --agent codex can ask"))
         on-failure + danger-full-access: Some(("approvals_off", "`codex exec` cannot ask, as the policy on-failure + danger-full-access would: nothing is asked and nothing is refused; --agent codex can ask"))
         never + read-only: None"#]].assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn effort_servers_and_directories_of_a_client_are_taken_or_said_to_be_left_out() {
+    let server = |name: &str, env: &[(&str, &str)]| McpServer {
+        name: name.to_owned(),
+        transport: McpTransport::Stdio {
+            command: "/bin/srv".to_owned(),
+            args: Vec::new(),
+            env: env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        },
+    };
+    let extras = Extras {
+        mcp_servers: vec![server("files", &[]), server("web", &[("TOKEN", "hunter2")])],
+        directories: vec!["/other".into()],
+    };
+    let codex = codex(&[]);
+    let launch = Launch { effort: Some("high"), extras: &extras, ..launch(Mode::AcceptEdits) };
+    let versions = [NEW, Version(0, 50, 0)];
+    let lines = versions.map(|version| (version.to_string(), line(&codex, version, &launch)));
+    check(
+        lines,
+        &expect![[r#"
+        0.166.0: exec --json --skip-git-repo-check -c model_reasoning_effort="high" -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -c mcp_servers.files={command="/bin/srv",args=[]} --add-dir /other -
+        0.50.0: exec --json --skip-git-repo-check -c model_reasoning_effort="high" -s workspace-write -c sandbox_workspace_write.network_access=false -c approval_policy="never" -c mcp_servers.files={command="/bin/srv",args=[]} -
+    "#]],
+    );
+    let told = |version| left_out(version, &launch).into_iter().map(|(code, _)| code);
+    assert_eq!(told(NEW).collect::<Vec<_>>(), ["mcp_not_used"]);
+    let old = told(Version(0, 50, 0)).collect::<Vec<_>>();
+    assert_eq!(old, ["mcp_not_used", "directories_not_used"]);
 }

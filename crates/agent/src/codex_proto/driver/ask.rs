@@ -58,7 +58,9 @@ impl Asked {
             Answer::Allow { input: Some(_), .. } => {
                 return Err("Codex takes a yes or a no, but no changed input".to_owned());
             }
-            Answer::Answers { .. } => return Err("this request wants a yes or a no".to_owned()),
+            Answer::Answers { .. } | Answer::Choose { .. } => {
+                return Err("this request wants a yes or a no".to_owned());
+            }
             Answer::Allow { scope: Scope::Once, .. } => Decision::Approved,
             Answer::Allow { .. } => Decision::ApprovedForSession,
             Answer::Deny { stop: false, .. } => Decision::Denied,
@@ -91,7 +93,7 @@ impl ProtoDriver {
         it: &sqeq::ExecApprovalRequest<'_>,
         ledger: &mut Ledger,
     ) {
-        let body = command(&it.command, Some(&it.cwd));
+        let body = command(&it.command, Some(&it.cwd), it.parsed_cmd.as_deref());
         let line = match &body {
             ItemBody::Command { command, .. } => command.clone(),
             _ => String::new(),

@@ -10,6 +10,7 @@ use super::text::Account;
 use super::{ERROR_STANDS, ProtoDriver, Trouble, interrupted};
 use crate::codex::{failure, is_retry};
 use crate::ledger::{Ledger, TurnEnd};
+use crate::servers;
 use crate::sqeq::{plan, total};
 use crate::words::first_line;
 
@@ -104,8 +105,8 @@ impl ProtoDriver {
             }
             EventMsg::McpStartupComplete(it) => {
                 for failed in &it.failed {
-                    let text = format!("{} did not start: {}", &*failed.server, &*failed.error);
-                    ledger.notice(NoticeLevel::Warning, "mcp_server", first_line(&text));
+                    let (code, text) = servers::failed(&failed.server, &failed.error);
+                    ledger.notice(NoticeLevel::Warning, code, first_line(&text));
                 }
             }
             EventMsg::ModelReroute(it) => {

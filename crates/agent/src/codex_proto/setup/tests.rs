@@ -21,13 +21,8 @@ fn agent(env: Env) -> CodexProto {
 }
 
 fn launch(resume: Option<Resume<'_>>) -> Launch<'_> {
-    Launch {
-        workspace: Path::new("/workspace"),
-        mode: Mode::Default,
-        policy: None,
-        model: Some("gpt-5"),
-        resume,
-    }
+    let launch = Launch::new(Path::new("/workspace"), Mode::Default);
+    Launch { model: Some("gpt-5"), resume, ..launch }
 }
 
 fn words(version: Version, resume: Option<Resume<'_>>, env: Env) -> Result<String, Failure> {

@@ -135,6 +135,59 @@ fn a_tool_of_an_mcp_server_may_be_allowed_for_longer() {
 }
 
 #[test]
+fn a_question_about_a_tool_names_the_call_that_waits() {
+    let mut replay = running();
+    let call = |id: &str, server: &str, tool: &str, text: &str| {
+        json!({"threadId": "thread", "turnId": "turn", "item": {
+            "type": "mcpToolCall", "id": id, "server": server, "tool": tool,
+            "status": "inProgress", "arguments": {"text": text},
+        }})
+    };
+    let calls =
+        [("a", "fake", "echo", "hi"), ("b", "fake", "other", "hi"), ("c", "fake", "echo", "ho")];
+    for (id, server, tool, text) in calls.into_iter().chain([("d", "odd", "echo", "hi")]) {
+        replay.tell(&json!({"method": "item/started", "params": call(id, server, tool, text)}));
+    }
+    let mut ask = |server: &str, text: &str, answer: &Answer| {
+        let params = json!({
+            "threadId": "thread", "turnId": "turn", "serverName": server, "mode": "form",
+            "message": format!("Allow the {server} MCP server to run tool \"echo\"?"),
+            "requestedSchema": {"type": "object", "properties": {}},
+            "_meta": {"codex_approval_kind": "mcp_tool_call", "tool_params": {"text": text}},
+        });
+        let request = replay.ask("mcpServer/elicitation/request", params);
+        replay.answer_with(&request, answer);
+        let opened = replay.outputs.iter().rev().find_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::RequestOpened(request) => Some(request.item.clone()),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        opened.unwrap().map(|item| item.to_string())
+    };
+    let yes = Answer::allow();
+    assert_eq!(ask("fake", "ho", &yes).as_deref(), Some("t1:c"));
+    assert_eq!(ask("odd", "hi", &yes).as_deref(), Some("t1:d"));
+    assert_eq!(ask("gone", "hi", &yes), None);
+    // A person's no is told as one, though the call fails on the wire.
+    let no = Answer::Deny { message: None, stop: false };
+    assert_eq!(ask("fake", "hi", &no).as_deref(), Some("t1:a"));
+    let mut failed = call("a", "fake", "echo", "hi");
+    failed["item"]["status"] = json!("failed");
+    failed["item"]["error"] = json!({"message": "user rejected MCP tool call"});
+    replay.tell(&json!({"method": "item/completed", "params": failed}));
+    let ended = replay.outputs.iter().rev().find_map(|output| match output {
+        Output::Event(draft) => match &draft.kind {
+            Kind::ItemCompleted(item) => Some(item.status),
+            _ => None,
+        },
+        Output::Delta(_) => None,
+    });
+    assert_eq!(ended, Some(ItemStatus::Declined));
+}
+
+#[test]
 fn permissions_are_given_as_asked_or_not_at_all() {
     let wanted = json!({"network": {"enabled": true}});
     let mut replay = running();
@@ -234,4 +287,26 @@ fn a_change_that_got_a_no_and_stop_was_declined() {
     replay.end_turn("turn", "interrupted");
     let text = shown(&replay);
     assert!(text.contains("item.completed: file_change t1:c Declined"), "{text}");
+}
+
+/// Only drivers whose options say more than their kinds see the option itself.
+#[test]
+fn an_option_that_is_chosen_by_its_id_is_its_kind() {
+    for (option, decision) in
+        [("allow", "accept"), ("session", "acceptForSession"), ("deny", "decline")]
+    {
+        let mut replay = running();
+        let params = json!({"itemId": "call", "command": "ls"});
+        let request = replay.ask("item/commandExecution/requestApproval", params);
+        let answer = Answer::Choose { option: option.to_owned() };
+        let sent = replay.answer_with(&request, &answer);
+        assert_eq!(sent["result"], json!({"decision": decision}));
+    }
+    let mut replay = running();
+    let params = json!({"itemId": "call", "command": "ls"});
+    let request = replay.ask("item/commandExecution/requestApproval", params);
+    let odd = Answer::Choose { option: "y".to_owned() };
+    let refused = replay.session.answer(&request, &odd, Origin::Human, None).unwrap_err();
+    assert!(refused.0.contains("no option"), "{refused}");
+    replay.answer_with(&request, &Answer::allow());
 }

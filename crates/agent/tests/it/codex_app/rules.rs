@@ -46,11 +46,61 @@ fn a_mode_is_said_with_every_turn() {
     assert_eq!(of(Mode::Default), r#""on-request" "readOnly" null null"#);
     assert_eq!(of(Mode::Plan), r#""on-request" "readOnly" null "plan""#);
     assert_eq!(of(Mode::AcceptEdits), r#""on-request" "workspaceWrite" false null"#);
+    assert_eq!(of(Mode::Auto), r#""on-request" "workspaceWrite" false null"#);
     assert_eq!(of(Mode::BypassPermissions), r#""never" "workspaceWrite" true null"#);
     assert_eq!(of(Mode::Yolo), r#""never" "dangerFullAccess" null null"#);
     let policy = Some(Policy { ask: AskWhen::OnFailure, reach: Reach::WorkspaceWrite });
     let launch = Launch { policy, ..launch(Mode::Default) };
     assert_eq!(params(&launch), r#""on-request" "workspaceWrite" false null"#);
+}
+
+/// Who judges what is asked for in a turn.
+fn reviewer(replay: &mut Replay, name: &str) -> Option<Value> {
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.settle();
+    let start = replay.take("turn/start");
+    replay.tell(&json!({"id": start["id"], "result": {"turn": {"id": name}}}));
+    replay.end_turn(name, "completed");
+    start["params"].get("approvalsReviewer").cloned()
+}
+
+#[test]
+fn the_agent_judges_itself_until_the_mode_is_another() {
+    let mut replay = ready(&launch(Mode::Default));
+    assert_eq!(reviewer(&mut replay, "one"), None, "the user's configuration decides");
+    assert!(replay.session.set_mode(Mode::Auto, None));
+    assert_eq!(reviewer(&mut replay, "two"), Some(json!("auto_review")));
+    assert!(replay.session.set_mode(Mode::AcceptEdits, None));
+    assert_eq!(reviewer(&mut replay, "three"), Some(json!("user")));
+}
+
+#[test]
+fn a_thread_that_was_left_judging_itself_asks_again_in_another_mode() {
+    let resumed = |mode| {
+        let resume = Some(Resume { session: "thread", fork: false });
+        let mut replay = Replay::new(&Launch { resume, ..launch(mode) });
+        let id = replay.take("initialize")["id"].clone();
+        replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.166.0 (y)"}}));
+        let open = replay.take("thread/resume");
+        let result = json!({"thread": {"id": "thread"}, "approvalsReviewer": "auto_review"});
+        replay.tell(&json!({"id": open["id"], "result": result}));
+        (open["params"].get("approvalsReviewer").cloned(), reviewer(&mut replay, "turn"))
+    };
+    assert_eq!(resumed(Mode::Default), (None, Some(json!("user"))));
+    let auto = Some(json!("auto_review"));
+    assert_eq!(resumed(Mode::Auto), (auto.clone(), auto));
+}
+
+#[test]
+fn a_version_that_cannot_judge_itself_says_so() {
+    let mut replay = Replay::new(&launch(Mode::Auto));
+    let id = replay.take("initialize")["id"].clone();
+    replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.110.0 (y)"}}));
+    let open = replay.take("thread/start");
+    assert_eq!(open["params"].get("approvalsReviewer"), None);
+    replay.tell(&json!({"id": open["id"], "result": {"thread": {"id": "thread"}}}));
+    assert!(shown(&replay).contains("mode_replaced"), "{}", shown(&replay));
+    assert_eq!(reviewer(&mut replay, "one"), None);
 }
 
 #[test]

@@ -272,7 +272,7 @@ fn what_it_can_do_and_cannot_ask_is_said_first() {
     let Kind::ConversationConfigured(it) = &configured.kind else { panic!("{configured:?}") };
     let abilities = it.abilities.as_ref().unwrap();
     assert_eq!(it.agent_version.as_deref(), Some("0.166.0"));
-    assert_eq!(abilities.modes, Mode::ALL);
+    assert_eq!(abilities.modes, Mode::COMMON);
     assert!(abilities.fork && !abilities.approvals && !abilities.images && !abilities.steering);
     assert!(matches!(&notice.kind, Kind::Notice(it) if it.code == "approvals_off"));
     let policy = Some(Policy { ask: AskWhen::Untrusted, reach: Reach::WorkspaceWrite });
