@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use tieline_agent::{Launch, Ledger, Resume, TurnEnd};
 use tieline_event::{
-    Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Failure, FailureCode, FrameNo,
-    Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq, Timestamp, TurnId,
+    Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure, FailureCode,
+    FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq, Timestamp,
+    TurnId,
 };
 use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
@@ -54,6 +55,8 @@ pub(crate) struct Actor {
     mode: Mode,
     policy: Option<Policy>,
     model: Option<String>,
+    effort: Option<String>,
+    extras: Extras,
     /// The next process branches off from the native session.
     forks: bool,
     forked_from: Option<ConversationKey>,
@@ -103,6 +106,15 @@ enum Step {
     Deadline,
 }
 
+/// What an agent is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// A turn that begins now.
+    Turn,
+    /// A turn that may come.
+    Later,
+}
+
 impl Actor {
     /// An actor with the lease of its conversation, and the handle that speaks with it.
     pub(crate) fn new(
@@ -143,6 +155,8 @@ impl Actor {
             mode: row.mode,
             policy: row.policy,
             model: row.model.clone(),
+            effort: row.effort.clone(),
+            extras: Extras::default(),
             forks: row.forks,
             forked_from: row.forked_from.clone(),
             title: row.title.clone(),
@@ -178,6 +192,7 @@ impl Actor {
             mode: self.mode,
             policy: self.policy,
             model: self.model.clone(),
+            effort: self.effort.clone(),
             resumes: self.ledger().session().filter(|_| !self.forks).map(str::to_owned),
             forked_from: self.forked_from.clone(),
         };
@@ -284,6 +299,14 @@ impl Actor {
             Message::Steer { prompt, queue, reply } => self.steer(prompt, queue, reply).await,
             Message::Notified(notification) => self.on_notification(notification),
             Message::Interrupt(reply) => answer_with(reply, self.interrupt()),
+            Message::Cancel(reply) => answer_with(reply, self.cancel()),
+            Message::Wake(reply) => {
+                let awake = match &self.live {
+                    Some(_) => Ok(()),
+                    None => self.wake(For::Later).await.map_err(Error::Agent),
+                };
+                answer_with(reply, awake);
+            }
             Message::Answer { request, answer, by, policy, reply } => {
                 let result = self.answer(&request, &answer, by, policy).await;
                 answer_with(reply, result);
@@ -348,7 +371,7 @@ impl Actor {
         }
         let awake = match &self.live {
             Some(_) => Ok(()),
-            None => self.wake().await,
+            None => self.wake(For::Turn).await,
         };
         let turn = match (&mut self.live, awake) {
             (Some(live), Ok(())) => live.session.start_turn(prompt),
@@ -378,16 +401,22 @@ impl Actor {
     }
 
     /// Starts the agent, going on with its native session if there is one.
-    async fn wake(&mut self) -> Result<(), Failure> {
+    async fn wake(&mut self, purpose: For) -> Result<(), Failure> {
         let agent = self.registry.agent(&self.agent, &self.workspace)?;
         let launch = Launch {
             workspace: &self.workspace,
             mode: self.mode,
             policy: self.policy,
             model: self.model.as_deref(),
+            effort: self.effort.as_deref(),
+            extras: &self.extras,
             resume: self.ledger().session().map(|session| Resume { session, fork: self.forks }),
         };
         let plan = agent.launch(launch).await?;
+        if plan.one_turn && purpose == For::Later {
+            // Such a process waits for its prompt and could tell nothing before.
+            return Ok(());
+        }
         let ledger = self.ledger.take().unwrap_or_default();
         let Self { workspace, limits, servers, next_frame, .. } = &*self;
         let started = Live::start(plan, ledger, workspace, limits, servers, *next_frame);
@@ -433,8 +462,27 @@ impl Actor {
         if !live.session.interrupt() {
             live.signal_interrupt();
         }
-        self.interrupt_deadline = Some(Instant::now() + self.limits.interrupt_grace);
+        self.expect_stop();
         Ok(())
+    }
+
+    /// The agent was asked to stop the turn. Asking again gives it no more time.
+    fn expect_stop(&mut self) {
+        let deadline = Instant::now() + self.limits.interrupt_grace;
+        self.interrupt_deadline.get_or_insert(deadline);
+    }
+
+    /// Stops the running turn and forgets those that wait.
+    fn cancel(&mut self) -> Result<(), Error> {
+        for (_, replies) in self.queued.drain(..) {
+            for reply in replies {
+                answer_with(reply, Err(Error::Cancelled));
+            }
+        }
+        match self.interrupt() {
+            Err(Error::NoTurn) => Ok(()),
+            result => result,
+        }
     }
 
     async fn answer(
@@ -448,6 +496,9 @@ impl Actor {
             && live.session.ledger().open_requests().any(|open| open == request)
         {
             let answered = live.session.answer(request, answer, by, policy);
+            if live.session.is_interrupted() {
+                self.expect_stop();
+            }
             return answered.map_err(|refused| Error::Refused(refused.0));
         }
         let (store, key, id) = (self.store.clone(), self.key.clone(), request.clone());
@@ -494,6 +545,18 @@ impl Actor {
                 Some(live) => self.stale |= !live.session.set_model(options.model.as_deref()),
                 None => told.model.clone_from(&options.model),
             }
+        }
+        if options.effort.is_some() && options.effort != self.effort {
+            self.effort.clone_from(&options.effort);
+            self.change().effort = Some(options.effort.clone());
+            match &mut self.live {
+                Some(live) => self.stale |= !live.session.set_effort(options.effort.as_deref()),
+                None => told.effort.clone_from(&options.effort),
+            }
+        }
+        if let Some(extras) = options.extras.as_ref().filter(|it| **it != self.extras) {
+            self.extras.clone_from(extras);
+            self.stale |= self.live.is_some();
         }
         if told != Configured::default() && self.next_seq > Seq(1) {
             self.ledger_mut().configured(told);

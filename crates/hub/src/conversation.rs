@@ -1,10 +1,12 @@
 //! The handle of an open conversation.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tieline_event::{
-    Answer, Command, ConversationKey, Mode, Origin, Policy, Prompt, RequestId, Seq, TurnId,
+    Answer, Command, ConversationKey, Extras, Mode, Origin, Policy, Prompt, RequestId, Seq, TurnId,
 };
 use tieline_store::Store;
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +28,10 @@ pub struct OpenOptions {
     pub policy: Option<Policy>,
     /// The model.
     pub model: Option<String>,
+    /// The effort.
+    pub effort: Option<String>,
+    /// What the client brings along for the agent's process.
+    pub extras: Option<Extras>,
 }
 
 /// What an agent's notify program was told.
@@ -38,6 +44,10 @@ pub struct Notification {
     /// The agent's last message, if it was told.
     pub text: String,
 }
+
+/// What an open conversation was asked, and will answer. It was asked when the method was called: what
+/// is called later comes later, whoever waits first.
+pub type Answering<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// An open conversation. Clones speak with the same actor.
 #[derive(Debug, Clone)]
@@ -59,6 +69,8 @@ pub(crate) enum Message {
     },
     Notified(Notification),
     Interrupt(Reply<()>),
+    Cancel(Reply<()>),
+    Wake(Reply<()>),
     Answer {
         request: RequestId,
         answer: Answer,
@@ -109,6 +121,9 @@ impl Conversation {
             }
             Command::SetMode { mode } => self.set_mode(mode).await?,
             Command::SetModel { model } => self.set_model(model).await?,
+            Command::SetEffort { effort } => self.set_effort(effort).await?,
+            Command::Wake => self.wake().await?,
+            Command::Cancel => self.cancel().await?,
             Command::Reset => self.reset().await?,
             Command::Close => self.close().await?,
         }
@@ -120,16 +135,17 @@ impl Conversation {
     ///
     /// # Errors
     /// When the conversation is closed or too many turns wait.
-    pub async fn start_turn(&self, prompt: Prompt) -> Result<TurnId, Error> {
-        self.ask(|reply| Message::StartTurn(prompt, reply)).await
+    pub fn start_turn(&self, prompt: Prompt) -> Answering<TurnId> {
+        self.ask(|reply| Message::StartTurn(prompt, reply))
     }
 
     /// Says something while a turn runs.
     ///
     /// # Errors
     /// When no turn runs or the agent takes no message now.
-    pub async fn steer(&self, prompt: Prompt) -> Result<(), Error> {
-        self.ask(|reply| Message::Steer { prompt, queue: false, reply }).await.map(drop)
+    pub fn steer(&self, prompt: Prompt) -> Answering<()> {
+        let steered = self.ask(|reply| Message::Steer { prompt, queue: false, reply });
+        Box::pin(async move { steered.await.map(drop) })
     }
 
     /// Says something while a turn runs; where the agent takes no message now, it becomes a turn
@@ -137,8 +153,8 @@ impl Conversation {
     ///
     /// # Errors
     /// When the conversation is closed or too many turns wait.
-    pub async fn steer_or_queue(&self, prompt: Prompt) -> Result<Option<TurnId>, Error> {
-        self.ask(|reply| Message::Steer { prompt, queue: true, reply }).await
+    pub fn steer_or_queue(&self, prompt: Prompt) -> Answering<Option<TurnId>> {
+        self.ask(|reply| Message::Steer { prompt, queue: true, reply })
     }
 
     /// The agent's notify program ran. Ends the turn if its wire does not do so in time; means
@@ -154,8 +170,8 @@ impl Conversation {
     ///
     /// # Errors
     /// When no turn runs.
-    pub async fn interrupt(&self) -> Result<(), Error> {
-        self.ask(Message::Interrupt).await
+    pub fn interrupt(&self) -> Answering<()> {
+        self.ask(Message::Interrupt)
     }
 
     /// Answers a request; the first answer wins. `policy` names the rule that gave it, when no
@@ -163,56 +179,93 @@ impl Conversation {
     ///
     /// # Errors
     /// When the request is unknown or already resolved.
-    pub async fn answer(
+    pub fn answer(
         &self,
         request: &RequestId,
         answer: Answer,
         by: Origin,
         policy: Option<String>,
-    ) -> Result<(), Error> {
+    ) -> Answering<()> {
         let request = request.clone();
-        self.ask(|reply| Message::Answer { request, answer, by, policy, reply }).await
+        self.ask(|reply| Message::Answer { request, answer, by, policy, reply })
     }
 
     /// Changes the mode from now on.
     ///
     /// # Errors
     /// When the conversation is closed.
-    pub async fn set_mode(&self, mode: Mode) -> Result<(), Error> {
-        self.configure(OpenOptions { mode: Some(mode), ..OpenOptions::default() }).await
+    pub fn set_mode(&self, mode: Mode) -> Answering<()> {
+        self.configure(OpenOptions { mode: Some(mode), ..OpenOptions::default() })
     }
 
     /// Changes the model from now on.
     ///
     /// # Errors
     /// When the conversation is closed.
-    pub async fn set_model(&self, model: String) -> Result<(), Error> {
-        self.configure(OpenOptions { model: Some(model), ..OpenOptions::default() }).await
+    pub fn set_model(&self, model: String) -> Answering<()> {
+        self.configure(OpenOptions { model: Some(model), ..OpenOptions::default() })
     }
 
-    pub(crate) async fn configure(&self, options: OpenOptions) -> Result<(), Error> {
-        self.ask(|reply| Message::Configure(options, reply)).await
+    /// Changes the effort from now on.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub fn set_effort(&self, effort: String) -> Answering<()> {
+        self.configure(OpenOptions { effort: Some(effort), ..OpenOptions::default() })
+    }
+
+    /// Starts the agent, if it does not run, so that it tells what it can do before its first turn.
+    ///
+    /// # Errors
+    /// When the conversation is closed or the agent cannot start.
+    pub fn wake(&self) -> Answering<()> {
+        self.ask(Message::Wake)
+    }
+
+    /// Stops the running turn and forgets those that wait for it; these are refused as cancelled. No
+    /// turn at all is fine.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub fn cancel(&self) -> Answering<()> {
+        self.ask(Message::Cancel)
+    }
+
+    pub(crate) fn configure(&self, options: OpenOptions) -> Answering<()> {
+        self.ask(|reply| Message::Configure(options, reply))
     }
 
     /// Forgets the native session: the next turn begins afresh, the history stays.
     ///
     /// # Errors
     /// When the conversation is closed.
-    pub async fn reset(&self) -> Result<(), Error> {
-        self.ask(Message::Reset).await
+    pub fn reset(&self) -> Answering<()> {
+        self.ask(Message::Reset)
     }
 
     /// Ends the agent with everything it started and gives the conversation up.
     ///
     /// # Errors
     /// When the conversation was closed before.
-    pub async fn close(&self) -> Result<(), Error> {
-        self.ask(Message::Close).await
+    pub fn close(&self) -> Answering<()> {
+        self.ask(Message::Close)
     }
 
-    async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, Error> {
+    /// Asks the actor at once, so that the order of calls is the order in which it hears of them;
+    /// only a full inbox makes the caller wait for a place.
+    fn ask<T: Send + 'static>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Answering<T> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(message(reply)).await.map_err(|_| Error::Closed)?;
-        answer.await.unwrap_or(Err(Error::Closed))
+        let sent = self.inbox.try_send(message(reply));
+        let inbox = self.inbox.clone();
+        Box::pin(async move {
+            match sent {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(message)) => {
+                    inbox.send(message).await.map_err(|_| Error::Closed)?;
+                }
+                Err(mpsc::error::TrySendError::Closed(_)) => return Err(Error::Closed),
+            }
+            answer.await.unwrap_or(Err(Error::Closed))
+        })
     }
 }

@@ -30,6 +30,9 @@ pub enum Error {
     /// No turn is running.
     #[error("no turn is running")]
     NoTurn,
+    /// The turn was cancelled while it waited for another one.
+    #[error("the turn was cancelled before it began")]
+    Cancelled,
     /// Too many turns wait already.
     #[error("{0} turns wait already; try again when one is over")]
     TooManyTurns(usize),

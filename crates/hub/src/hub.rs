@@ -1,12 +1,12 @@
 //! All conversations of a process.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tieline_agent::{Agent, Launch, Resume};
-use tieline_event::{ConversationKey, Failure, FailureCode};
-use tieline_store::{Fork, NewConversation, Store};
+use tieline_event::{ConversationKey, Extras, Failure, FailureCode};
+use tieline_store::{Filter, Fork, NewConversation, Store};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -23,6 +23,19 @@ pub trait Registry: Send + Sync {
     /// # Errors
     /// A [`Failure`] that says what to do: unknown, not installed, …
     fn agent(&self, name: &str, workspace: &Path) -> Result<Arc<dyn Agent>, Failure>;
+}
+
+/// A conversation in a list.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Its key.
+    pub key: ConversationKey,
+    /// Where its agent works.
+    pub workspace: PathBuf,
+    /// A line about it.
+    pub title: Option<String>,
+    /// When something last happened in it, as ISO 8601.
+    pub updated: String,
 }
 
 /// All conversations of a process. Clones share them.
@@ -110,6 +123,8 @@ impl Hub {
             mode: row.mode,
             policy: row.policy,
             model: row.model.as_deref(),
+            effort: row.effort.as_deref(),
+            extras: Extras::NONE,
             resume: Some(Resume { session: &session, fork: true }),
         };
         agent.launch(launch).await.map_err(|failure| match failure.code {
@@ -119,6 +134,52 @@ impl Hub {
         let (inner, from, to) = (Arc::clone(&self.inner), from.clone(), to.clone());
         let fork = move || inner.fork(row, Fork { session, from }, &to);
         tokio::task::spawn_blocking(fork).await.map_err(|_| Error::Closed)?
+    }
+
+    /// Conversations that have had a turn, the most recently active first; those of a workspace where
+    /// one is named. Blocks.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(
+        &self,
+        workspace: Option<&Path>,
+        offset: usize,
+        limit: usize,
+    ) -> Result<Vec<Listed>, Error> {
+        let workspace = workspace.map(|it| it.display().to_string());
+        let filter = Filter { agent: None, workspace, begun: true, offset, limit };
+        let listed = |row: tieline_store::Conversation| Listed {
+            key: row.key,
+            workspace: row.workspace.into(),
+            title: row.title,
+            updated: row.updated.to_string(),
+        };
+        Ok(self.inner.store.conversations(&filter)?.into_iter().map(listed).collect())
+    }
+
+    /// Deletes a conversation with its whole history; one that is open is closed first.
+    ///
+    /// # Errors
+    /// When another process holds it, or the store fails.
+    pub async fn delete(&self, key: &ConversationKey) -> Result<(), Error> {
+        let open = {
+            let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.remove(key)
+        };
+        if let Some((conversation, actor)) = open {
+            // One that was closed before is as good.
+            if let Err(error) = conversation.close().await {
+                tracing::debug!(%error, "closing before deleting");
+            }
+            if let Err(error) = actor.await {
+                tracing::error!(%error, "a conversation's actor failed");
+            }
+        }
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        let delete = move || inner.store.delete(&key);
+        tokio::task::spawn_blocking(delete).await.map_err(|_| Error::Closed)??;
+        Ok(())
     }
 
     /// Tells every open conversation what an agent's notify program said; the one whose session it
@@ -182,6 +243,7 @@ impl Inner {
             mode: row.mode,
             policy: row.policy,
             model: row.model,
+            effort: row.effort,
             fork: Some(fork),
         };
         let lease = self.store.acquire(to, new)?;
@@ -222,6 +284,7 @@ impl Inner {
                     mode: options.mode.unwrap_or_default(),
                     policy: options.policy,
                     model: options.model.clone(),
+                    effort: options.effort.clone(),
                     fork: None,
                 }
             }

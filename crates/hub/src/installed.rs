@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tieline_agent::Agent;
+use tieline_agent::acp::{self, AcpAgent};
 use tieline_agent::claude::{self, Claude, Lifetime};
 use tieline_agent::codex::{self, Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
@@ -14,7 +15,8 @@ use tieline_proc::Env;
 
 use crate::hub::Registry;
 
-/// The agents that are installed, found in `PATH`: `claude`, `codex`, `codex-exec`, `codex-proto`.
+/// The agents that are installed, found in `PATH`: `claude`, `codex`, `codex-exec`, `codex-proto`, and
+/// `acp:NAME` for those of [`acp::KNOWN`].
 #[derive(Debug, Default)]
 pub struct Installed {
     versions: Arc<Versions>,
@@ -48,9 +50,21 @@ impl Registry for Installed {
             "codex" => Arc::new(CodexApp { codex: self.codex(workspace)?, seats: 1 }),
             "codex-exec" => Arc::new(CodexExec { codex: self.codex(workspace)? }),
             "codex-proto" => Arc::new(CodexProto { codex: self.codex(workspace)? }),
+            name if name.starts_with(acp::PREFIX) => Arc::new(speaker(name, workspace)?),
             _ => return Err(not_found(format!("there is no agent {name:?}"))),
         })
     }
+}
+
+fn speaker(name: &str, workspace: &Path) -> Result<AcpAgent, Failure> {
+    let known = acp::find(name).ok_or_else(|| not_found(format!("there is no agent {name:?}")))?;
+    Ok(AcpAgent {
+        name: name.to_owned(),
+        program: find(known.program, workspace)?,
+        args: known.args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: Env::inherited(known.own_variables, &[]),
+        preamble: false,
+    })
 }
 
 fn find(program: &str, workspace: &Path) -> Result<PathBuf, Failure> {

@@ -56,6 +56,7 @@
 #![warn(missing_docs)]
 
 mod actor;
+mod chores;
 mod conversation;
 mod error;
 mod hub;
@@ -70,9 +71,9 @@ mod subscription;
 mod tail;
 mod turn;
 
-pub use conversation::{Conversation, Notification, OpenOptions};
+pub use conversation::{Answering, Conversation, Notification, OpenOptions};
 pub use error::Error;
-pub use hub::{Hub, Registry};
+pub use hub::{Hub, Listed, Registry};
 pub use installed::Installed;
 pub use limits::Limits;
 pub use subscription::Subscription;

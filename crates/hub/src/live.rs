@@ -9,6 +9,7 @@ use tieline_store::FrameBuf;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use crate::chores::Chores;
 use crate::limits::Limits;
 use crate::port::{Next, Port, push};
 use crate::shared::{DRAINED, Servers};
@@ -26,6 +27,8 @@ pub(crate) struct Live {
     stderr: Option<mpsc::Receiver<StderrChunk>>,
     frames: FrameBuf,
     buffer: Box<[u8]>,
+    /// What is done for the agent.
+    chores: Chores,
     /// Bytes for the agent that its pipe did not take yet.
     unwritten: Vec<u8>,
     close_input: bool,
@@ -61,6 +64,7 @@ impl Live {
     ) -> Result<Self, (Failure, tieline_agent::Ledger)> {
         let program = plan.program.display().to_string();
         let args = plan.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        let chores = Chores::new(plan.env.clone());
         let spec = Spec {
             program: plan.program,
             args: plan.args,
@@ -88,6 +92,7 @@ impl Live {
             stderr,
             frames: FrameBuf::new(next_frame),
             buffer: vec![0; CHUNK].into_boxed_slice(),
+            chores,
             unwritten: Vec::new(),
             close_input: false,
             eof: false,
@@ -100,12 +105,18 @@ impl Live {
 
     /// Waits until the process does something. Can be cancelled.
     pub(crate) async fn happened(&mut self, may_read: bool) -> Happened {
-        let Self { session, port, stderr, frames, buffer, unwritten, eof, .. } = self;
+        let Self { session, port, stderr, frames, buffer, chores, unwritten, eof, .. } = self;
         let next = port.next(buffer, may_read && !*eof, !unwritten.is_empty());
         let piece = async {
             match stderr {
                 Some(stderr) if may_read => stderr.recv().await,
                 _ => std::future::pending().await,
+            }
+        };
+        let done = async {
+            match may_read {
+                true => chores.next().await,
+                false => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -134,13 +145,20 @@ impl Live {
                 }
                 Happened::Moved
             }
+            (chore, news) = done => {
+                session.chore_news(chore, news);
+                Happened::Moved
+            }
         }
     }
 
     /// Writes what the session has for the agent, as far as the pipe takes it.
     pub(crate) fn write(&mut self) {
         let now = Timestamp::now();
-        let Self { session, frames, .. } = self;
+        let Self { session, frames, chores, .. } = self;
+        for (id, chore) in session.ledger_mut().take_chores() {
+            chores.start(id, chore);
+        }
         let (bytes, close) =
             session.take_writes(|direction, bytes| keep(frames, direction, now, bytes));
         self.unwritten.extend(bytes);
@@ -197,7 +215,10 @@ impl Live {
     /// Ends the process and everything it started, reads its output to the end, and closes the
     /// session's books.
     pub(crate) async fn end(self, why: Option<&str>, limits: &Limits) -> Ended {
-        let Self { mut session, mut port, mut frames, mut stderr, stopping: stopped, .. } = self;
+        let Self {
+            mut session, mut port, mut frames, mut stderr, stopping: stopped, chores, ..
+        } = self;
+        chores.close().await;
         let patience = limits.stop_grace + Duration::from_secs(1);
         let exited = timeout(Duration::ZERO, port.exited()).await.is_ok();
         if !exited {

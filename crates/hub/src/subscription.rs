@@ -46,7 +46,7 @@ impl Subscription {
     /// The next entries, at least one; none when the conversation was closed.
     ///
     /// Can be cancelled: nothing is lost. A subscriber that fell behind gets the events it missed
-    /// from the store, then for each item that still grows one delta with what it has not seen.
+    /// from the store, then what it has not seen of each item that still grows.
     ///
     /// # Errors
     /// When the store cannot be read, or could not be written.

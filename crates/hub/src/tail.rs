@@ -65,12 +65,13 @@ impl Seen {
         }
     }
 
-    /// What was not seen of a text, if anything.
-    fn rest_of(&self, whole: &Delta) -> Option<Entry> {
+    /// What was not seen of a text, if anything, and whether that is all of it.
+    fn rest_of(&self, whole: &Delta) -> Option<(Entry, bool)> {
         let seen =
             self.0.iter().find(|(item, stream, _)| *item == whole.item && *stream == whole.stream);
         let offset = seen.map_or(0, |(.., seen)| *seen);
-        let text = whole.text.get(usize::try_from(offset).ok()?..)?;
+        let unseen = whole.text.get(usize::try_from(offset).ok()?..)?;
+        let text = unseen.get(..unseen.floor_char_boundary(PIECE))?;
         let rest = Delta {
             turn: whole.turn.clone(),
             item: whole.item.clone(),
@@ -79,7 +80,7 @@ impl Seen {
             offset,
             text: text.to_owned(),
         };
-        (!text.is_empty()).then(|| Entry::Delta(Arc::new(rest)))
+        (!text.is_empty()).then(|| (Entry::Delta(Arc::new(rest)), text.len() == unseen.len()))
     }
 }
 
@@ -128,6 +129,10 @@ struct Closing {
 
 /// How many entries a subscriber gets at once.
 const BATCH: usize = 512;
+
+/// How much of a text it missed a subscriber gets at once. One that reads slowly would otherwise
+/// hold all of it, once more with every layer between here and its client.
+const PIECE: usize = 256 * 1024;
 
 impl Tail {
     pub(crate) fn new(shown: Seq, max_entries: usize, max_bytes: usize) -> Self {
@@ -181,17 +186,21 @@ impl Tail {
     /// What a subscriber that stands here, with every event up to `cursor`, does next.
     ///
     /// One that is not in the tail reads the store until it has every event that was shown. Then it
-    /// enters at the end, with what it has not seen of each item that still grows in one delta.
+    /// gets what it has not seen of each item that still grows, in pieces, and enters at the end with
+    /// the last ones.
     pub(crate) fn step(&self, position: Position, cursor: Seq, seen: &Seen) -> Step {
         let state = self.lock();
         let index = match position {
             Position::Tail(index) if index >= state.base => index,
             _ if cursor < state.shown => return Step::ReadStore(state.shown),
             _ => {
-                let missed: Vec<Entry> =
-                    state.growing.iter().filter_map(|whole| seen.rest_of(whole)).collect();
+                let missed = state.growing.iter().filter_map(|whole| seen.rest_of(whole));
+                let (missed, whole): (Vec<Entry>, Vec<bool>) = missed.unzip();
                 if !missed.is_empty() {
-                    return Step::Show(missed, Position::Tail(state.end()));
+                    let has_all = whole.into_iter().all(|is_whole| is_whole);
+                    let position =
+                        if has_all { Position::Tail(state.end()) } else { Position::Store };
+                    return Step::Show(missed, position);
                 }
                 state.end()
             }

@@ -116,6 +116,10 @@ impl Actor {
                 if let Some(version) = it.agent_version.as_deref() {
                     self.agent_version = Some(Arc::from(version));
                 }
+                if let Some(title) = it.title.clone() {
+                    self.title = Some(title.clone());
+                    self.change().title = Some(title);
+                }
                 if let Some(mode) = it.mode.filter(|mode| *mode != self.mode && !self.stale) {
                     self.mode = mode;
                     self.change().mode = Some(mode);

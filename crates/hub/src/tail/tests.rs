@@ -8,7 +8,7 @@ use tieline_event::{
     Source, Stream, Timestamp, Usage,
 };
 
-use super::{Entry, Position, Seen, Shown, Step, Tail};
+use super::{Entry, PIECE, Position, Seen, Shown, Step, Tail};
 
 fn event(seq: u64, kind: Kind) -> Entry {
     let event = Event {
@@ -66,6 +66,26 @@ fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
     };
     let Entry::Delta(rest) = &entries[0] else { panic!("a delta") };
     assert_eq!((rest.offset, rest.text.as_str()), (5, "!"));
+}
+
+#[test]
+fn a_long_text_that_was_missed_comes_in_pieces() {
+    let tail = Tail::new(Seq(0), 1, 1 << 20);
+    let text = "é".repeat(PIECE);
+    tail.publish([delta(0, "-"), delta(1, &text), tick(1)]);
+    let (mut position, mut seen, mut shown) = (Position::Store, Seen::default(), String::new());
+    while let Step::Show(entries, next) = tail.step(position, Seq(1), &seen) {
+        position = next;
+        for entry in &entries {
+            seen.note(entry);
+            let Entry::Delta(piece) = entry else { panic!("a delta") };
+            assert_eq!(piece.offset as usize, shown.len());
+            assert!(piece.text.len() <= PIECE);
+            shown.push_str(&piece.text);
+        }
+    }
+    assert_eq!(shown, format!("-{text}"));
+    assert!(matches!(position, Position::Tail(_)));
 }
 
 #[test]

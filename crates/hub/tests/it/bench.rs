@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tieline_agent::Agent;
+use tieline_agent::acp::AcpAgent;
 use tieline_agent::claude::{Claude, Lifetime};
 use tieline_agent::codex::{Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
@@ -30,10 +31,14 @@ pub(crate) enum Wire {
     /// `codex exec` of a version that does not tell the end of a turn.
     OldExec,
     Proto,
+    /// Any agent of the Agent Client Protocol.
+    Acp,
+    /// An agent made with that protocol's own SDK.
+    Sdk,
 }
 
 /// The wires that every fault is tried on.
-pub(crate) const WIRES: [Wire; 4] = [Wire::Claude, Wire::App, Wire::Exec, Wire::Proto];
+pub(crate) const WIRES: [Wire; 5] = [Wire::Claude, Wire::App, Wire::Exec, Wire::Proto, Wire::Acp];
 
 impl Wire {
     fn agent(self) -> &'static str {
@@ -42,12 +47,14 @@ impl Wire {
             Wire::App | Wire::Shared(_) => "codex",
             Wire::Exec | Wire::OldExec => "codex-exec",
             Wire::Proto => "codex-proto",
+            Wire::Acp => "acp:fake",
+            Wire::Sdk => "acp:sdk",
         }
     }
 
     fn version(self) -> Option<&'static str> {
         match self {
-            Wire::Claude => None,
+            Wire::Claude | Wire::Acp | Wire::Sdk => None,
             Wire::App | Wire::Shared(_) | Wire::Exec => Some("0.166.0"),
             Wire::OldExec => Some("0.36.0"),
             Wire::Proto => Some("0.42.0"),
@@ -100,6 +107,20 @@ impl Registry for Fake {
             Wire::Shared(seats) => Arc::new(CodexApp { codex: codex(), seats }),
             Wire::Exec | Wire::OldExec => Arc::new(CodexExec { codex: codex() }),
             Wire::Proto => Arc::new(CodexProto { codex: codex() }),
+            Wire::Sdk => Arc::new(AcpAgent {
+                name: "acp:sdk".to_owned(),
+                program: real::sdk_agent_program(),
+                args: Vec::new(),
+                env: self.env.clone(),
+                preamble: false,
+            }),
+            Wire::Acp => Arc::new(AcpAgent {
+                name: "acp:fake".to_owned(),
+                program,
+                args: vec!["acp".to_owned()],
+                env: self.env.clone(),
+                preamble: false,
+            }),
         })
     }
 }

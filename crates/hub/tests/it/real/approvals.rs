@@ -1,8 +1,8 @@
 //! Approvals and questions.
 
 use tieline_event::{
-    Answer, AskWhen, FailureCode, Item, ItemStatus, Kind, Mode, Origin, Policy, Prompt, Question,
-    Reach, Request, RequestBody, Scope, TurnStatus,
+    Answer, AskWhen, ChoiceKind, FailureCode, Item, ItemStatus, Kind, Mode, Origin, Policy, Prompt,
+    Question, Reach, Request, RequestBody, Scope, TurnStatus,
 };
 use tieline_hub::{Conversation, Entry, OnRequest, OpenOptions, Subscription, TurnContext};
 
@@ -110,6 +110,19 @@ pub(super) async fn command_allowed_for_session(wire: Wire) {
     let ran = say(&conversation, &mut live, WRITE).await.completed();
     assert!(!ran.asked(), "asked again: {}", ran.story());
     assert!(scene.file(WRITTEN).exists());
+    scene.close().await;
+}
+
+/// The same command is asked for again, whatever was said before.
+pub(super) async fn command_asked_again(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    for _ in 0..2 {
+        let (requests, ran) = answered(&conversation, &mut live, WRITE, &for_session()).await;
+        assert_eq!(requests.len(), 1, "{}", ran.completed().story());
+        let kinds: Vec<_> = requests[0].options.iter().map(|option| option.kind).collect();
+        assert_eq!(kinds, [ChoiceKind::AllowOnce, ChoiceKind::Deny]);
+    }
     scene.close().await;
 }
 
@@ -269,7 +282,7 @@ pub(super) async fn question_while_planning(wire: Wire) {
 
 pub(super) async fn question_while_working(wire: Wire) {
     let features = match wire {
-        Wire::Claude => &[][..],
+        Wire::Claude | Wire::AcpClaude => &[][..],
         _ => &["default_mode_request_user_input"],
     };
     let scene = Setup { features, ..Setup::new(wire) }.scene().await;
@@ -280,8 +293,9 @@ pub(super) async fn mcp_question(wire: Wire) {
     let scene = Setup { mcp: true, ..Setup::new(wire) }.scene().await;
     let (requests, ran) = run(&scene, "Go. SCENARIO:mcp-ask", &Answer::allow()).await;
     let ran = ran.completed();
-    // The call itself may need a yes first.
-    let question = requests.last().unwrap_or_else(|| panic!("{}", ran.story()));
+    // The call itself needs a yes first.
+    let [leave, question] = requests.as_slice() else { panic!("{}", ran.story()) };
+    assert_eq!(about(&ran, leave).body.name(), "tool_call", "{leave:?}");
     assert!(matches!(question.body, RequestBody::Question { .. }), "{question:?}");
     assert_eq!(question.title, "Which colour?");
     assert_eq!(scene.heard("Blue"), 1, "the model heard the answer");

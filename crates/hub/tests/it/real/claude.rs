@@ -5,7 +5,7 @@ use tieline_event::{
     Answer, FailureCode, ItemBody, ItemStatus, Json, Kind, Mode, Origin, Prompt, Request,
     RequestBody, Scope, TurnStatus,
 };
-use tieline_hub::{Conversation, Subscription};
+use tieline_hub::{Conversation, OpenOptions, Subscription};
 
 use super::scene::{HELLO, Ran, Scene, Setup, items, say};
 use super::wire::Wire;
@@ -187,4 +187,27 @@ async fn what_a_sub_agent_does_stands_under_its_call() {
 
 fn is_command_end(kind: &Kind) -> bool {
     matches!(kind, Kind::ItemCompleted(item) if item.body.name() == "command")
+}
+
+/// What the mode is said to be after a turn that began in `auto`, and whether that was refused.
+async fn in_auto(model: &str) -> (Mode, bool) {
+    let scene = Scene::new(Wire::Claude).await;
+    let options = OpenOptions { model: Some(model.into()), ..scene.options(Mode::Auto) };
+    let conversation = scene.hub.conversation(&key(), options).await.unwrap();
+    let mut live = conversation.subscribe(conversation.last_seq());
+    let ran = say(&conversation, &mut live, "Hi. SCENARIO:hello").await.completed();
+    scene.close().await;
+    let refused = ran.events.iter().any(|event| {
+        let Kind::Notice(notice) = &event.kind else { return false };
+        notice.code == "mode_refused"
+    });
+    let row = scene.hub.store().conversation(&key()).unwrap().unwrap();
+    (row.mode, refused)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_model_that_cannot_decide_what_needs_asking_works_in_another_mode() {
+    let (able, unable) = Wire::Claude.models();
+    assert_eq!(in_auto(able).await, (Mode::Auto, false));
+    assert_eq!(in_auto(unable).await, (Mode::Default, true));
 }

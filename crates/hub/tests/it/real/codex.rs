@@ -1,10 +1,11 @@
-//! What only the app server of Codex does: one process serves several conversations.
+//! What only the app server of Codex does: one process serves several conversations, and prompts that
+//! users keep as files are commands.
 
-use tieline_event::{ConversationKey, FailureCode, Kind, Mode, TurnId, TurnStatus};
+use tieline_event::{Configured, ConversationKey, FailureCode, Kind, Mode, TurnId, TurnStatus};
 use tieline_hub::{Conversation, Subscription};
 use tieline_testkit::probe;
 
-use super::scene::{HELLO, Ran, Scene, Setup, say};
+use super::scene::{HELLO, Ran, Scene, Setup, say, soon};
 use super::wire::Wire;
 use crate::bench::until_end;
 
@@ -55,6 +56,50 @@ async fn conversations_share_a_server_and_keep_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_name_the_thread_and_show_its_mcp_servers() {
+    let scene = Setup { mcp: true, ..Setup::new(Wire::Codex) }.scene().await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    for (command, answer) in [
+        ("/rename My work", "The conversation is called My work."),
+        ("/mcp", "- fake: connected; tools: echo"),
+        ("/skills", "SKILL.md)"),
+        ("/goal", "There is no goal."),
+        ("/fast on", "Fast mode is on."),
+    ] {
+        let ran = say(&conversation, &mut live, command).await.completed();
+        assert!(ran.end.text.preview().contains(answer), "{command}: {}", ran.story());
+    }
+    assert_eq!(scene.model.requests().len(), 0, "the model was not needed");
+    soon("the name comes back as the title", || {
+        let history = scene.history();
+        let mut titles = history.iter().filter_map(|event| match &event.kind {
+            Kind::ConversationConfigured(Configured { title, .. }) => title.as_deref(),
+            _ => None,
+        });
+        titles.next_back().filter(|title| *title == "My work").map(|_| ())
+    })
+    .await;
+    say(&conversation, &mut live, "Hi. SCENARIO:hello").await.completed();
+    let requests = scene.model.requests();
+    let tiers: Vec<_> = requests.iter().map(|it| it.body["service_tier"].clone()).collect();
+    assert!(tiers.contains(&serde_json::json!("priority")), "{tiers:?}");
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thread_judges_itself_in_the_mode_auto_alone() {
+    let mut scene = Scene::new(Wire::Codex).await;
+    scene.run(Mode::Auto, "Hi. SCENARIO:hello").await.completed();
+    // In the server's own words, when it opens a thread and when its settings change.
+    assert!(scene.kept(r#""approvalsReviewer":"auto_review","sandbox":{"#));
+    assert!(!scene.kept(r#""approvalsReviewer":"user""#));
+    // The thread remembers it, over processes.
+    scene.reopen().await;
+    scene.run(Mode::Default, "Hi. SCENARIO:hello").await.completed();
+    assert!(scene.kept(r#""approvalsReviewer":"user","sandboxPolicy":{"#));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupt_stops_the_turn_of_one_conversation() {
     let scene = shared().await;
     let (one, mut one_live) = open(&scene, "one").await;
@@ -102,6 +147,24 @@ async fn everybody_hears_of_the_server_s_death_and_goes_on() {
         assert_eq!(scene.heard(word), 1, "the session goes on");
     }
     scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_saved_prompt_is_a_command_and_is_expanded() {
+    let scene = Scene::new(Wire::Codex).await;
+    let directory = scene.home.home().join(".codex/prompts");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(directory.join("greet.md"), "Greet $1, $WHO. SCENARIO:hello").unwrap();
+    let ran = scene.run(Wire::Codex.unasked(), "/prompts:greet 'the world' WHO=please").await;
+    assert_eq!(ran.completed().end.text.preview(), HELLO);
+    assert_eq!(scene.heard("Greet the world, please."), 1);
+    let told = scene.history().iter().any(|event| match &event.kind {
+        Kind::ConversationConfigured(Configured { abilities: Some(it), .. }) => {
+            it.commands.iter().any(|command| command.name == "prompts:greet")
+        }
+        _ => false,
+    });
+    assert!(told);
 }
 
 async fn end(live: &mut Subscription, turn: &TurnId) -> Ran {

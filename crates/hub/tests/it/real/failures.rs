@@ -14,7 +14,7 @@ async fn failure(wire: Wire, scenario: &str) -> Failure {
     assert!(!error.message.is_empty(), "{}", ran.story());
     // What Codex says of a refused or an overlong answer is all there is to say.
     let plain = [FailureCode::BadRequest, FailureCode::MaxTokens];
-    let has_advice = error.hint.is_some() || (wire != Wire::Claude && plain.contains(&error.code));
+    let has_advice = error.hint.is_some() || (!wire.is_claude() && plain.contains(&error.code));
     assert!(has_advice, "{}", ran.story());
     error
 }
@@ -24,7 +24,11 @@ async fn http(wire: Wire, status: u16, code: FailureCode) -> Failure {
     let error = failure(wire, &format!("http{status}")).await;
     // Codex puts words of its own in place of some answers.
     let told = match (wire, status) {
-        (Wire::Claude, _) | (_, 401 | 429) | (Wire::CodexProto, 400) => Some(status),
+        // The protocol has a code of its own for it.
+        (Wire::AcpClaude, 401) => None,
+        (Wire::Claude | Wire::AcpClaude, _) | (_, 401 | 429) | (Wire::CodexProto, 400) => {
+            Some(status)
+        }
         _ => None,
     };
     assert_eq!((error.code, error.http_status), (code, told), "{error:?}");
@@ -56,6 +60,15 @@ pub(super) async fn stream_dropped_once(wire: Wire) {
     assert!(told, "{}", ran.story());
 }
 
+/// It is tried again, and nobody is told.
+pub(super) async fn stream_dropped_silently(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let ran = scene.run(Mode::BypassPermissions, "Go. SCENARIO:drop").await.completed();
+    assert_eq!(ran.end.text.preview(), "Recovered after a drop.");
+    let told = ran.events.iter().any(|event| matches!(event.kind, Kind::Notice(_)));
+    assert!(!told, "{}", ran.story());
+}
+
 pub(super) async fn stream_dropped_always(wire: Wire) {
     let error = failure(wire, "drop-always").await;
     assert_eq!(error.code, FailureCode::StreamLost, "{error:?}");
@@ -64,7 +77,7 @@ pub(super) async fn stream_dropped_always(wire: Wire) {
 pub(super) async fn stream_failed(wire: Wire) {
     let error = failure(wire, "failed").await;
     let code = match wire {
-        Wire::Claude => FailureCode::ProviderUnavailable,
+        Wire::Claude | Wire::AcpClaude => FailureCode::ProviderUnavailable,
         // Codex takes the provider's word for an end of the stream.
         _ => FailureCode::StreamLost,
     };

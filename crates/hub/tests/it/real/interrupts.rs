@@ -1,4 +1,4 @@
-//! Interrupts at three moments, a message in the middle of a turn, and sudden death.
+//! Interrupts at four moments, a message in the middle of a turn, and sudden death.
 
 use std::time::{Duration, Instant};
 
@@ -38,6 +38,21 @@ async fn begin_text(scene: &Scene, conversation: &Conversation, live: &mut Subsc
         shown = entries.iter().any(|entry| matches!(entry, Entry::Delta(_)));
     }
     turn
+}
+
+/// The agent has hardly heard of the turn when it is to stop.
+pub(super) async fn interrupt_at_once(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    say(&conversation, &mut live, "First. SCENARIO:hello").await.completed();
+    for _ in 0..5 {
+        let gate = scene.model.gate("gated");
+        let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:gated:10")).await.unwrap();
+        interrupt(&conversation, &mut live, &turn).await;
+        drop(gate);
+        goes_on(wire, &conversation, &mut live).await;
+    }
+    scene.close().await;
 }
 
 pub(super) async fn interrupt_text(wire: Wire) {

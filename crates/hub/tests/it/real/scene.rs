@@ -5,18 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tieline_agent::Agent;
+use tieline_agent::acp::AcpAgent;
 use tieline_agent::claude::{Claude, Lifetime};
 use tieline_agent::codex::{Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
 use tieline_agent::codex_exec::CodexExec;
 use tieline_agent::codex_proto::CodexProto;
 use tieline_event::{
-    Event, Failure, FrameNo, Item, Kind, Mode, Prompt, Seq, TurnCompleted, TurnStatus,
+    Event, Failure, FrameNo, Item, ItemBody, Kind, Mode, Prompt, Seq, TurnCompleted, TurnStatus,
 };
 use tieline_hub::{Conversation, Hub, Limits, OpenOptions, Registry, Subscription};
 use tieline_proc::Env;
 use tieline_store::{FrameRef, Options, Store};
+use tieline_testkit::acp::Adapter;
 use tieline_testkit::model::ModelServer;
 use tieline_testkit::real::{AgentEnv, CodexConfig};
 use tieline_testkit::{agents, probe, real};
@@ -68,7 +71,7 @@ impl Setup {
         let model = ModelServer::start().await;
         let mcp = self.mcp.then(real::fake_mcp_program);
         let home = match self.wire {
-            Wire::Claude => AgentEnv::claude(&model.url()),
+            Wire::Claude | Wire::AcpClaude => AgentEnv::claude(&model.url()),
             Wire::Codex | Wire::CodexExec | Wire::CodexProto => {
                 let config = CodexConfig {
                     model: self.wire.models().0,
@@ -86,12 +89,18 @@ impl Setup {
             }
         }
         let notify = self.notify.then(|| notify_program(&home));
-        let agent = self.agent(env, mcp.as_deref(), notify);
+        let agent = self.agent(env, &home, mcp.as_deref(), notify);
         let hub = open_hub(&home, &agent, &self.limits);
         Scene { wire: self.wire, model, home, hub, agent, limits: self.limits }
     }
 
-    fn agent(&self, env: Env, mcp: Option<&Path>, notify: Option<Vec<String>>) -> Arc<dyn Agent> {
+    fn agent(
+        &self,
+        mut env: Env,
+        home: &AgentEnv,
+        mcp: Option<&Path>,
+        notify: Option<Vec<String>>,
+    ) -> Arc<dyn Agent> {
         let program = agents::program(self.wire.pinned()).expect("the pinned agents are installed");
         let codex = || Codex {
             program: program.clone(),
@@ -101,29 +110,50 @@ impl Setup {
             notify: notify.clone(),
             versions: Arc::new(Versions::default()),
         };
+        let servers =
+            |mcp: &Path| serde_json::json!({"mcpServers": {"fake": {"command": mcp}}}).to_string();
         match self.wire {
-            Wire::Claude => {
-                let servers = |mcp: &Path| {
-                    serde_json::json!({"mcpServers": {"fake": {"command": mcp}}}).to_string()
-                };
-                Arc::new(Claude {
-                    program,
-                    args: mcp
-                        .iter()
-                        .flat_map(|mcp| ["--mcp-config".into(), servers(mcp)])
-                        .collect(),
-                    env,
-                    lifetime: self.lifetime,
-                    preamble: self.preamble,
-                    name: "claude",
-                    is_root: true,
-                })
-            }
+            Wire::Claude => Arc::new(Claude {
+                program,
+                args: mcp.iter().flat_map(|mcp| ["--mcp-config".into(), servers(mcp)]).collect(),
+                env,
+                lifetime: self.lifetime,
+                preamble: self.preamble,
+                name: "claude",
+                is_root: true,
+            }),
             Wire::Codex => Arc::new(CodexApp { codex: codex(), seats: self.seats }),
             Wire::CodexExec => Arc::new(CodexExec { codex: codex() }),
             Wire::CodexProto => Arc::new(CodexProto { codex: codex() }),
+            Wire::AcpClaude => {
+                if let Some(mcp) = mcp {
+                    std::fs::write(home.home().join(".claude.json"), servers(mcp)).unwrap();
+                }
+                // It offers names for the newest models alone; this is what one of them means.
+                env.set("ANTHROPIC_DEFAULT_SONNET_MODEL", self.wire.models().1);
+                Arc::new(adapter(Adapter::Claude, self.wire, home, env, self.preamble))
+            }
         }
     }
+}
+
+/// A bridge from an agent to the protocol, with the variables of the scene.
+fn adapter(
+    adapter: Adapter,
+    wire: Wire,
+    home: &AgentEnv,
+    mut env: Env,
+    preamble: bool,
+) -> AcpAgent {
+    let program = adapter.program(home).expect("the pinned adapters are installed");
+    let known = home.vars();
+    // What it needs to find the agent, beside what every agent of a scene has.
+    for (name, value) in program.env.iter().filter(|it| !known.contains(it)) {
+        env.set(name, value);
+    }
+    let args = program.args.iter().map(|arg| arg.to_str().expect("a path of ours").to_owned());
+    let args = args.collect();
+    AcpAgent { name: wire.name().to_owned(), program: program.path, args, env, preamble }
 }
 
 /// The one agent of a scene, whatever its name.
@@ -199,7 +229,8 @@ impl Scene {
     /// How often a text stands in what the model was last told.
     pub(super) fn heard(&self, text: &str) -> usize {
         let requests = self.model.requests();
-        let history = requests.iter().rev().find_map(|request| {
+        let mut turns = requests.iter().filter(|request| has_tools(&request.body)).rev();
+        let history = turns.find_map(|request| {
             ["messages", "input"].into_iter().find_map(|key| request.body[key].as_array())
         });
         history.map_or(0, |history| {
@@ -217,6 +248,24 @@ impl Scene {
         let stored = self.hub.store().events(&key(), Seq(0), 10_000).unwrap();
         stored.iter().map(|it| Event::from_json(&it.json).unwrap()).collect()
     }
+}
+
+impl Scene {
+    /// Whether a text stands in anything that was kept of what went over the wire.
+    pub(super) fn kept(&self, text: &str) -> bool {
+        let mut found = false;
+        let mut look = |frame: FrameRef<'_>| {
+            found |= String::from_utf8_lossy(frame.bytes).contains(text);
+            ControlFlow::Continue(())
+        };
+        self.hub.store().frames(&key(), FrameNo(0), &mut look).unwrap();
+        found
+    }
+}
+
+/// Whether a request to the model is a turn's: what has no tools is a title in the making, or the like.
+pub(super) fn has_tools(body: &Value) -> bool {
+    body["tools"].as_array().is_some_and(|tools| !tools.is_empty())
 }
 
 /// Whoever reads a failed test wants to see what went over the wire.
@@ -284,8 +333,10 @@ pub(super) async fn say(conversation: &Conversation, live: &mut Subscription, pr
 /// Waits until the agent runs a command.
 pub(super) async fn until_command(live: &mut Subscription) {
     until(live, |event| {
-        matches!(&event.kind, Kind::ItemStarted(item) if item.body.name() == "command")
-            .then_some(())
+        let (Kind::ItemStarted(item) | Kind::ItemUpdated(item)) = &event.kind else { return None };
+        // What it is comes after its name.
+        let is_known = |body: &ItemBody| matches!(body, ItemBody::Command { command, .. } if !command.is_empty());
+        is_known(&item.body).then_some(())
     })
     .await;
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tieline_event::{ConversationKey, FailureCode, Kind, Mode, TurnStatus};
+use tieline_event::{Configured, ConversationKey, FailureCode, Kind, Mode, TurnStatus};
 use tieline_hub::{Error, Limits, OpenOptions};
+use tieline_testkit::acp::Adapter;
 use tieline_testkit::{agents, real};
 
-use super::scene::{HELLO, Scene, Setup, say, soon};
+use super::scene::{HELLO, Scene, Setup, has_tools, say, soon};
 use super::wire::Wire;
 use crate::bench::{key, until};
 
@@ -45,8 +46,22 @@ async fn tieline(scene: &Scene, args: &[&str]) -> String {
         spec.env.set(name, value);
     }
     spec.env.set("TIELINE_HOME", scene.home.root().join("cli-store"));
-    let variable = format!("TIELINE_{}", scene.wire.name().replace('-', "_").to_uppercase());
-    spec.env.set(variable, agents::program(scene.wire.pinned()).unwrap());
+    if scene.wire == Wire::AcpClaude {
+        let adapter = Adapter::Claude.program(&scene.home).unwrap();
+        for (name, value) in adapter.env {
+            spec.env.set(name, value);
+        }
+        let config = scene.home.root().join("config.toml");
+        let table = format!(
+            "[agents.acp.claude-agent-acp]\nprogram = {:?}\nargs = {:?}\n",
+            adapter.path, adapter.args
+        );
+        std::fs::write(&config, table).unwrap();
+        spec.env.set("TIELINE_CONFIG", config);
+    } else {
+        let variable = format!("TIELINE_{}", scene.wire.name().replace('-', "_").to_uppercase());
+        spec.env.set(variable, agents::program(scene.wire.pinned()).unwrap());
+    }
     let output = tieline_proc::run(spec, b"", tieline_proc::RunLimits::default()).await.unwrap();
     let stderr = output.stderr.to_text();
     assert!(output.exit.is_some_and(|exit| exit.is_success()), "{args:?}: {stderr}");
@@ -130,7 +145,7 @@ pub(super) async fn mode_and_model(wire: Wire) {
     say(&conversation, &mut live, MANGO).await.completed();
     conversation.set_mode(wire.edits()).await.unwrap();
     let (_, other) = wire.models();
-    conversation.set_model(other.into()).await.unwrap();
+    conversation.set_model(wire.model_name(other).into()).await.unwrap();
     let ran = say(&conversation, &mut live, "Go. SCENARIO:patch").await.completed();
     assert!(!ran.asked(), "edits are accepted now: {}", ran.story());
     assert!(scene.file("notes.txt").exists(), "{}", ran.story());
@@ -142,6 +157,52 @@ pub(super) async fn mode_and_model(wire: Wire) {
     let ran = say(&conversation, &mut live, "Go. SCENARIO:write").await.completed();
     assert!(!ran.asked(), "nothing is asked now: {}", ran.story());
     assert_eq!(scene.heard("MANGO"), 1);
+    scene.close().await;
+}
+
+pub(super) async fn effort(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let options = OpenOptions { effort: Some("low".into()), ..scene.options(Mode::Default) };
+    let conversation = scene.hub.conversation(&key(), options).await.unwrap();
+    let mut live = conversation.subscribe(conversation.last_seq());
+    let used = || {
+        let requests = scene.model.requests();
+        requests.iter().rev().filter(|request| has_tools(&request.body)).find_map(|request| {
+            let told = ["output_config", "reasoning"].map(|field| &request.body[field]["effort"]);
+            told.into_iter().find_map(|effort| effort.as_str().map(str::to_owned))
+        })
+    };
+    say(&conversation, &mut live, "Hi. SCENARIO:hello").await.completed();
+    assert_eq!(used().as_deref(), Some("low"));
+    conversation.set_effort("high".into()).await.unwrap();
+    say(&conversation, &mut live, "Hi. SCENARIO:hello").await.completed();
+    assert_eq!(used().as_deref(), Some("high"));
+    scene.close().await;
+    let told: Vec<String> = scene
+        .history()
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Kind::ConversationConfigured(it) => it.effort.clone(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told.first().map(String::as_str), Some("low"), "{told:?}");
+    assert_eq!(told.last().map(String::as_str), Some("high"), "{told:?}");
+}
+
+pub(super) async fn offer(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    conversation.wake().await.unwrap();
+    until(&mut live, |event| match &event.kind {
+        Kind::ConversationConfigured(Configured { abilities: Some(it), .. }) => {
+            let is_all = [it.models.len(), it.efforts.len(), it.commands.len()];
+            (!is_all.contains(&0)).then_some(())
+        }
+        _ => None,
+    })
+    .await;
+    assert_eq!(scene.model.requests().len(), 0, "nothing was said");
     scene.close().await;
 }
 

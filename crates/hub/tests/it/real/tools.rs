@@ -1,13 +1,19 @@
 //! Text, commands, files, plans and other tools.
 
-use tieline_event::{ChangeKind, ItemBody, ItemStatus, Kind, Mode, Plan, PlanStatus, ToolClass};
+use tieline_event::{
+    ChangeKind, Extras, ItemBody, ItemStatus, Kind, McpServer, McpTransport, Mode, Plan,
+    PlanStatus, Prompt, Text, ToolClass,
+};
+use tieline_hub::OpenOptions;
 
 use serde_json::json;
 use tieline_testkit::model::{Block, Script};
+use tieline_testkit::real;
 
 use super::can;
 use super::scene::{HELLO, Ran, Scene, Setup, say};
 use super::wire::Wire;
+use crate::bench::{until, until_end};
 
 pub(super) async fn hello(wire: Wire) {
     let scene = Scene::new(wire).await;
@@ -166,7 +172,14 @@ pub(super) async fn patch(wire: Wire) {
 pub(super) async fn patch_text(wire: Wire) {
     let changes = patched(wire).await;
     assert_eq!(changes[0].new_text.as_ref().unwrap().preview(), "alpha\nbeta\n");
-    let diff = changes[1].diff.as_ref().unwrap().preview();
+    let text = |text: &Option<Text>| text.as_ref().map(|text| text.preview().to_owned());
+    if wire == Wire::AcpClaude {
+        // The lines around the change, before and after.
+        assert_eq!(text(&changes[1].old_text).as_deref(), Some("alpha\nbeta"));
+        assert_eq!(text(&changes[1].new_text).as_deref(), Some("alpha\ngamma"));
+        return;
+    }
+    let diff = text(&changes[1].diff).unwrap();
     assert!(diff.contains("-beta\n+gamma\n"), "{diff}");
     if wire == Wire::Claude {
         assert_eq!(changes[1].old_text.as_ref().unwrap().preview(), "alpha\nbeta\n");
@@ -186,8 +199,8 @@ pub(super) async fn plan(wire: Wire) {
     let mut options = scene.options(wire.unasked());
     let scenario = match wire {
         // Its default model has no tool for a list of steps.
-        Wire::Claude => {
-            options.model = Some(wire.models().1.into());
+        Wire::Claude | Wire::AcpClaude => {
+            options.model = Some(wire.model_name(wire.models().1).into());
             "tasks"
         }
         _ => "plan",
@@ -237,6 +250,71 @@ pub(super) async fn mcp_tool_fails(wire: Wire) {
     assert!(output.contains("fail"), "{output}");
 }
 
+pub(super) async fn client_mcp(wire: Wire) {
+    let scene = Setup { mcp: true, ..Setup::new(wire) }.scene().await;
+    let tool = if wire == Wire::CodexProto { "client__echo" } else { "mcp__client__echo" };
+    let call = Block::tool(tool, json!({"text": "for the client"}));
+    scene.model.scenario("client-mcp", Script::tool_then_say(call, "MCP done."));
+    // The others take none that has variables.
+    let has_variables = wire.is_claude() || wire == Wire::Codex;
+    let variable = has_variables.then(|| ("CLIENT_TOKEN".to_owned(), "hunter2".to_owned()));
+    let transport = McpTransport::Stdio {
+        command: real::fake_mcp_program().display().to_string(),
+        args: Vec::new(),
+        env: variable.into_iter().collect(),
+    };
+    let server = McpServer { name: "client".to_owned(), transport };
+    let extras = Extras { mcp_servers: vec![server], directories: Vec::new() };
+    let options = OpenOptions { extras: Some(extras), ..scene.options(Mode::Yolo) };
+    let conversation = scene.hub.conversation(&crate::bench::key(), options).await.unwrap();
+    let mut live = conversation.subscribe(conversation.last_seq());
+    // The user's own server is there as well.
+    for (scenario, server) in [("client-mcp", "client"), ("mcp", "fake")] {
+        let ran = say(&conversation, &mut live, &format!("Go. SCENARIO:{scenario}")).await;
+        let ran = ran.completed();
+        let call = ran.items("tool_call").pop().unwrap_or_else(|| panic!("{}", ran.story()));
+        assert_eq!(call.status, ItemStatus::Ok, "{}", ran.story());
+        let ItemBody::ToolCall { server: of, .. } = &call.body else { panic!("a tool call") };
+        assert_eq!(of.as_deref(), Some(server), "{}", ran.story());
+    }
+    scene.close().await;
+    assert!(!scene.kept("hunter2"), "a client's secret is not kept");
+}
+
+pub(super) async fn client_directory(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    let other = scene.home.root().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let file = other.join("made.txt");
+    let call = match wire {
+        Wire::Claude | Wire::AcpClaude => {
+            Block::tool("Write", json!({"file_path": file, "content": "x"}))
+        }
+        _ => Block::tool("exec_command", json!({"cmd": format!("touch {}", file.display())})),
+    };
+    scene.model.scenario("elsewhere", Script::tool_then_say(call, "Made."));
+    for directories in [vec![], vec![other]] {
+        let is_known = !directories.is_empty();
+        let extras = Some(Extras { mcp_servers: Vec::new(), directories });
+        let options = OpenOptions { extras, ..scene.options(Mode::AcceptEdits) };
+        let conversation = scene.hub.conversation(&crate::bench::key(), options).await.unwrap();
+        let mut live = conversation.subscribe(conversation.last_seq());
+        let turn = conversation.start_turn(Prompt::text("Go. SCENARIO:elsewhere")).await.unwrap();
+        let asked = until(&mut live, |event| match &event.kind {
+            Kind::RequestOpened(_) => Some(true),
+            Kind::TurnCompleted(_) => Some(false),
+            _ => None,
+        })
+        .await;
+        if asked {
+            conversation.interrupt().await.unwrap();
+            until_end(&mut live, &turn).await;
+        }
+        scene.close().await;
+        assert_eq!(file.exists(), is_known, "asked: {asked}");
+    }
+}
+
 pub(super) async fn web_search(wire: Wire) {
     let ran =
         Scene::new(wire).await.run(wire.unasked(), "Go. SCENARIO:websearch").await.completed();
@@ -252,6 +330,6 @@ pub(super) async fn unknown_tool(wire: Wire) {
     assert_eq!(ran.end.text.preview(), "That tool does not exist.");
     // Codex tells the model alone.
     let failed: Vec<_> = ran.items("tool_call").iter().map(|item| item.status).collect();
-    let expected: &[_] = if wire == Wire::Claude { &[ItemStatus::Failed] } else { &[] };
+    let expected: &[_] = if wire.is_claude() { &[ItemStatus::Failed] } else { &[] };
     assert_eq!(failed, expected);
 }
