@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tieline_agent::acp::{self, AcpAgent};
 use tieline_agent::claude::{self, Claude};
 use tieline_agent::codex::{self, Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
@@ -16,7 +17,7 @@ use tieline_proc::Env;
 use crate::config::Config;
 use crate::error::Error;
 
-/// The agents users can name.
+/// The agents users can name, besides `acp:NAME`.
 pub(crate) const NAMES: [&str; 5] = ["claude", "codex", "codex-exec", "codex-proto", "demo"];
 
 /// The agents `auto` tries, in this order; the built-in one is always there.
@@ -24,6 +25,9 @@ const AUTO: [&str; 2] = ["claude", "codex"];
 
 /// The socket on which a running tieline hears `tieline notify`.
 pub(crate) const NOTIFY_SOCKET: &str = "TIELINE_NOTIFY_SOCKET";
+
+/// How any other agent is named.
+const ANY_OTHER: &str = "acp:NAME";
 
 /// The agents of this machine.
 #[derive(Debug, Clone)]
@@ -70,16 +74,31 @@ impl Program {
 
     /// Where its installers put it.
     fn usual_places(&self) -> Vec<PathBuf> {
-        let mut places = Vec::new();
-        if let Some(home) = home() {
-            places.extend(self.own_place.map(|place| home.join(place)));
-            places.push(home.join(".local/bin").join(self.file));
-            places.push(home.join(".npm-global/bin").join(self.file));
-        }
-        places.push(Path::new("/usr/local/bin").join(self.file));
-        places.push(Path::new("/opt/homebrew/bin").join(self.file));
-        places
+        let own = self.own_place.and_then(|place| Some(home()?.join(place)));
+        own.into_iter().chain(usual_places(self.file)).collect()
     }
+}
+
+/// Where installers put a program.
+fn usual_places(file: &str) -> Vec<PathBuf> {
+    let in_home = home().into_iter();
+    let in_home =
+        in_home.flat_map(|home| [".local/bin", ".npm-global/bin"].map(|it| home.join(it)));
+    let for_all = ["/usr/local/bin", "/opt/homebrew/bin"].map(PathBuf::from);
+    in_home.chain(for_all).map(|place| place.join(file)).collect()
+}
+
+/// A program by its name in `PATH`, else where installers put it.
+fn look_for(
+    file: &str,
+    places: &[PathBuf],
+    workspace: &Path,
+) -> Result<PathBuf, tieline_proc::Error> {
+    tieline_proc::resolve(file, workspace, path_variable().as_deref()).or_else(|err| {
+        let mut places = places.iter().filter_map(|place| place.to_str());
+        let found = places.find_map(|place| tieline_proc::resolve(place, workspace, None).ok());
+        found.ok_or(err)
+    })
 }
 
 impl Agents {
@@ -103,26 +122,23 @@ impl Agents {
         &self,
         name: &str,
         workspace: &Path,
-    ) -> Result<(&'static str, Option<String>), Error> {
+    ) -> Result<(String, Option<String>), Error> {
         if name != "auto" {
-            return match NAMES.iter().find(|known| **known == name) {
-                Some(known) => Ok((known, None)),
-                None => Err(Error::usage(format!(
-                    "unknown agent {name:?}; the agents are auto, {}",
-                    NAMES.join(", ")
-                ))),
-            };
+            check_name(name, &["auto"])?;
+            return Ok((name.to_owned(), None));
         }
         let mut why = "built in".to_owned();
         for name in AUTO {
             match self.program(name, workspace) {
-                Ok(path) => return Ok((name, Some(format!("found {}", path.display())))),
+                Ok(path) => {
+                    return Ok((name.to_owned(), Some(format!("found {}", path.display()))));
+                }
                 // What the user named and is not there is a mistake, not a missing agent.
                 Err(failure) if self.is_named(name) => return Err(failure.into()),
                 Err(failure) => why = format!("{why}; {}", failure.message),
             }
         }
-        Ok(("demo", Some(why)))
+        Ok(("demo".to_owned(), Some(why)))
     }
 
     /// An agent's program: what the user named, else its name in `PATH`, else where its installers
@@ -131,24 +147,12 @@ impl Agents {
         let program = Program::of(agent);
         let failure = |message: String| Failure::new(FailureCode::AgentNotFound, message);
         if let Some((place, named)) = self.named(&program) {
-            let found = match named.contains('/') {
-                true => tieline_proc::resolve_explicit(&expand_home(&named)),
-                false => tieline_proc::resolve(&named, workspace, path_variable().as_deref()),
-            };
-            return found.map_err(|err| {
+            return self.resolve(&named, workspace).map_err(|err| {
                 failure(format!("{place} does not name a program: {err}"))
                     .hint(format!("correct {place}, or take it away"))
             });
         }
-        let in_path = tieline_proc::resolve(program.file, workspace, path_variable().as_deref());
-        let err = match in_path {
-            Ok(path) => return Ok(path),
-            Err(err) => err,
-        };
-        let places = program.usual_places();
-        let mut places = places.iter().filter_map(|place| place.to_str());
-        let found = places.find_map(|place| tieline_proc::resolve(place, workspace, None).ok());
-        found.ok_or_else(|| {
+        look_for(program.file, &program.usual_places(), workspace).map_err(|err| {
             let Program { title, package, named_by, .. } = program;
             let variable = named_by.first().map(|table| variable(table)).unwrap_or_default();
             failure(format!("{title} is not installed: {err}")).hint(format!(
@@ -179,14 +183,16 @@ impl Agents {
     /// The environment an agent gets.
     pub(crate) fn env(&self, agent: &str) -> Env {
         let config = self.config.agent(agent);
+        let is_acp = agent.starts_with(acp::PREFIX);
         let own = match agent {
             "claude" => claude::OWN_VARIABLES,
+            _ if is_acp => acp::find(agent).map_or(&[][..], |known| known.own_variables),
             _ => codex::OWN_VARIABLES,
         };
         let mut env = Env::inherited(own, &config.pass.unwrap_or_default());
-        if agent == "claude" {
+        if agent == "claude" || is_acp {
             // It would take itself for a part of the session tieline was started from.
-            env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT");
+            env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT").remove(NOTIFY_SOCKET);
         } else if let Some(socket) = &self.notify {
             env.set(NOTIFY_SOCKET, socket);
         } else {
@@ -197,6 +203,76 @@ impl Agents {
             env.set(name, value);
         }
         env
+    }
+
+    /// Any agent of the Agent Client Protocol: one that is known by its name or configured under it,
+    /// else the name is its command line.
+    fn speaker(&self, name: &str, workspace: &Path) -> Result<AcpAgent, Failure> {
+        let (program, args) = self.command_line(name, workspace)?;
+        let preamble = self.config.agent(name).preamble.unwrap_or_default();
+        Ok(AcpAgent { name: name.to_owned(), program, args, env: self.env(name), preamble })
+    }
+
+    /// The program of such an agent and its arguments.
+    pub(crate) fn command_line(
+        &self,
+        name: &str,
+        workspace: &Path,
+    ) -> Result<(PathBuf, Vec<String>), Failure> {
+        let line = name.strip_prefix(acp::PREFIX).unwrap_or(name);
+        let config = self.config.agent(name);
+        let more = config.args.unwrap_or_default();
+        let failure = |message: String| Failure::new(FailureCode::AgentNotFound, message);
+        if let Some(named) = config.program {
+            let place = format!("agents.acp.{line}.program");
+            let program = self.resolve(&named, workspace).map_err(|err| {
+                failure(format!("{place} does not name a program: {err}"))
+                    .hint(format!("correct {place}, or take it away"))
+            })?;
+            let known = acp::find(name).map_or(&[][..], |known| known.args);
+            return Ok((program, known.iter().map(|arg| (*arg).to_owned()).chain(more).collect()));
+        }
+        if let Some(known) = acp::find(name) {
+            let places = usual_places(known.program);
+            let program = look_for(known.program, &places, workspace).map_err(|err| {
+                failure(format!("{} is not installed: {err}", known.title)).hint(format!(
+                    "install it ({}), or name its program in agents.acp.{line}.program",
+                    known.install
+                ))
+            })?;
+            let args = known.args.iter().map(|arg| (*arg).to_owned()).chain(more);
+            return Ok((program, args.collect()));
+        }
+        let mut words = acp::words(line).unwrap_or_default().into_iter();
+        let program = words.next().unwrap_or_default();
+        let program = match program.contains('/') {
+            // A file of the workspace is never a program, whoever names it.
+            true => tieline_proc::resolve(&expand_home(&program), workspace, None),
+            false => tieline_proc::resolve(&program, workspace, path_variable().as_deref()),
+        };
+        let program = program.map_err(|err| {
+            let known: Vec<_> = acp::KNOWN.iter().map(|known| known.name).collect();
+            failure(format!("{line:?} is no agent that is known, and no program: {err}")).hint(
+                format!(
+                    "known after acp: are {}; any other needs its command line, or a table \
+                     [agents.acp.NAME] in the configuration",
+                    known.join(", ")
+                ),
+            )
+        })?;
+        Ok((program, words.chain(more).collect()))
+    }
+
+    fn resolve(&self, named: &str, workspace: &Path) -> Result<PathBuf, tieline_proc::Error> {
+        match named.contains('/') {
+            true => tieline_proc::resolve_explicit(&expand_home(named)),
+            false => tieline_proc::resolve(named, workspace, path_variable().as_deref()),
+        }
+    }
+
+    /// Names of configured agents of the Agent Client Protocol.
+    pub(crate) fn configured_speakers(&self) -> Vec<String> {
+        self.config.names().filter(|name| name.starts_with(acp::PREFIX)).collect()
     }
 
     /// What is known about versions.
@@ -245,11 +321,32 @@ impl Registry for Agents {
             }
             "codex-exec" => Ok(Arc::new(CodexExec { codex: self.codex(name, workspace)? })),
             "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
-            "demo" => Ok(Arc::new(demo()?)),
+            "demo" => {
+                let script = self.config.agent(name).script;
+                Ok(Arc::new(demo(script.map(|path| expand_home(&path).into()))?))
+            }
+            name if name.starts_with(acp::PREFIX) => Ok(Arc::new(self.speaker(name, workspace)?)),
             _ => Err(Failure::new(FailureCode::AgentNotFound, format!("unknown agent {name:?}"))
-                .hint(format!("the agents are {}", NAMES.join(", ")))),
+                .hint(format!("the agents are {}, {ANY_OTHER}", NAMES.join(", ")))),
         }
     }
+}
+
+/// Refuses a name that is no agent's; `more` are known besides.
+pub(crate) fn check_name(name: &str, more: &[&str]) -> Result<(), Error> {
+    if let Some(line) = name.strip_prefix(acp::PREFIX) {
+        return match acp::words(line) {
+            Some(_) => Ok(()),
+            None => Err(Error::usage(format!(
+                "{name:?} names no agent: after acp: comes a name or a command line"
+            ))),
+        };
+    }
+    if NAMES.contains(&name) {
+        return Ok(());
+    }
+    let known: Vec<_> = more.iter().chain(&NAMES).copied().chain([ANY_OTHER]).collect();
+    Err(Error::usage(format!("unknown agent {name:?}; the agents are {}", known.join(", "))))
 }
 
 /// Whether an agent speaks one of Codex's wires, and so knows its policies and its notify program.
@@ -257,8 +354,8 @@ pub(crate) fn is_codex(name: &str) -> bool {
     matches!(name, "codex" | "codex-exec" | "codex-proto")
 }
 
-fn demo() -> Result<scripted::Demo, Failure> {
-    Ok(scripted::Demo { program: ourselves()?, env: Env::inherited(&[], &[]), script: None })
+fn demo(script: Option<PathBuf>) -> Result<scripted::Demo, Failure> {
+    Ok(scripted::Demo { program: ourselves()?, env: Env::inherited(&[], &[]), script })
 }
 
 fn ourselves() -> Result<PathBuf, Failure> {

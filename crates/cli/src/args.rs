@@ -41,6 +41,9 @@ Configuration (TOML, see --config):
                    besides: notify, and for codex-exec silence = seconds after which a turn is
                    over in versions that do not tell its end (off); what they leave out is as
                    for codex
+  [agents.acp.NAME]
+                   for any agent of the Agent Client Protocol: program and args are its command
+                   line (for one that is known, args come besides), env, pass, preamble
   The variables TIELINE_CLAUDE, TIELINE_CODEX, TIELINE_CODEX_EXEC and TIELINE_CODEX_PROTO go before
   the program in the table of that agent.
 
@@ -84,6 +87,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Acp(AcpArgs),
     Demo(DemoArgs),
     /// List conversations.
     List(ListArgs),
@@ -122,12 +126,17 @@ Agents (--agent):
                app server.
   codex-proto  Codex by `codex proto`, up to 0.42. For old installations only.
   demo         The built-in script. Needs no key and no network.
+  acp:NAME     Any agent of the Agent Client Protocol: gemini, copilot, cursor, goose, opencode, qwen,
+               kimi, vibe, auggie, claude-agent-acp, codex-acp, one with a table [agents.acp.NAME] in
+               the configuration, or a whole command line: --agent 'acp:my-agent --acp'. Where it
+               has no mode like ours, its questions are answered by the mode.
 
 Modes (--mode):
                      Codex: approval + sandbox              Claude Code
   plan               on-request + read-only, plans only     plan
   default            on-request + read-only                 default
   acceptEdits        on-request + workspace-write           acceptEdits
+  auto               the same, with its automatic review    auto
   bypassPermissions  never + workspace-write + network      bypassPermissions
   yolo               never + danger-full-access             bypassPermissions
   The aliases accept-edits, bypass and danger are known too. --ask-for-approval and --sandbox choose
@@ -147,7 +156,7 @@ pub(crate) struct RunArgs {
     /// What to say. `-`, or none and something piped in, reads it from stdin.
     #[arg(value_name = "PROMPT | -", allow_hyphen_values = false)]
     pub(crate) prompt: Option<String>,
-    /// The agent: auto, claude, codex, codex-exec, codex-proto or demo.
+    /// The agent: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
     ///
     /// `auto` takes the first that is installed. See below which one is for what.
     #[arg(long, value_name = "NAME")]
@@ -163,6 +172,7 @@ pub(crate) struct RunArgs {
     /// How much the agent may do without asking.
     ///
     /// plan: read only. default: ask before every change. acceptEdits: edit files in the workspace.
+    /// auto: the agent decides itself what needs asking, where it can; else as acceptEdits.
     /// bypassPermissions: never ask. yolo: never ask, and no sandbox where the agent has one.
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<Mode>,
@@ -210,6 +220,50 @@ pub(crate) struct RunArgs {
     /// Ctrl-C ends the wait. When several wait, any of them is next.
     #[arg(long)]
     pub(crate) queue: bool,
+}
+
+/// Serve an editor: speak the Agent Client Protocol on stdin and stdout.
+///
+/// Editors that know the protocol start this command as their agent. Every session is a conversation
+/// like any other: `tieline list` shows it, `tieline run --conversation KEY` goes on with it, and the
+/// editor finds those that began elsewhere. Permissions are asked in the editor.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Zed, in settings.json:
+  \"agent_servers\": {
+    \"tieline\": { \"type\": \"custom\", \"command\": \"tieline\", \"args\": [\"acp\"] }
+  }
+
+JetBrains IDEs, in ~/.jetbrains/acp.json:
+  { \"agent_servers\": { \"tieline\": { \"command\": \"tieline\", \"args\": [\"acp\"] } } }
+
+Any client, to try it:
+  npx acpx --agent \"tieline acp --agent demo\" exec hello")]
+pub(crate) struct AcpArgs {
+    /// The agent of new sessions: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    ///
+    /// A session that exists keeps the agent it began with.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The mode of new sessions: plan, default, acceptEdits, auto, bypassPermissions or yolo.
+    ///
+    /// The editor can change it. yolo can be chosen only here.
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<Mode>,
+    /// The model of new sessions, by the agent's own name for it.
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Who answers what the editor cannot ask: deny, allow or fail.
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub(crate) on_request: Option<OnRequestArg>,
+    /// Stop a turn after this many seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
+    /// Log in to the agent, in this terminal, and end.
+    ///
+    /// Editors run this when the agent asks for a login.
+    #[arg(long)]
+    pub(crate) login: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -37,6 +37,11 @@ impl Config {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 
+    /// The agents that have a table.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.agents.keys().cloned()
+    }
+
     /// What holds for an agent: what the other two wires of Codex leave out is as for `codex`.
     pub(crate) fn agent(&self, name: &str) -> AgentConfig {
         match name {
@@ -58,6 +63,7 @@ pub(crate) struct AgentConfig {
     pub(crate) notify: Option<bool>,
     pub(crate) shared: Option<usize>,
     pub(crate) silence: Option<Duration>,
+    pub(crate) script: Option<String>,
 }
 
 impl AgentConfig {
@@ -75,12 +81,16 @@ impl AgentConfig {
 }
 
 /// The tables of agents and the keys of each.
-const TABLES: [(&str, &[&str]); 4] = [
+const TABLES: [(&str, &[&str]); 5] = [
     ("claude", &["program", "args", "env", "pass", "preamble", "lifetime"]),
     ("codex", &["program", "args", "env", "pass", "preamble", "notify", "shared"]),
     ("codex-exec", &["program", "args", "env", "pass", "preamble", "notify", "silence"]),
     ("codex-proto", &["program", "args", "env", "pass", "preamble", "notify"]),
+    ("demo", &["script"]),
 ];
+
+/// The keys of the table of any agent of the Agent Client Protocol.
+const ACP_KEYS: &[&str] = &["program", "args", "env", "pass", "preamble"];
 
 impl std::fmt::Debug for AgentConfig {
     /// Values of variables may be secrets.
@@ -95,6 +105,7 @@ impl std::fmt::Debug for AgentConfig {
             .field("notify", &self.notify)
             .field("shared", &self.shared)
             .field("silence", &self.silence)
+            .field("script", &self.script)
             .finish()
     }
 }
@@ -194,8 +205,23 @@ impl Reader<'_> {
         for (key, value) in table {
             let name = key.get_ref().as_ref();
             let path = format!("agents.{name}");
+            if name == "acp" {
+                for (key, value) in self.table(&path, value)? {
+                    let (name, path) = (key.get_ref(), format!("{path}.{}", key.get_ref()));
+                    let agent = self.agent(&path, ACP_KEYS, self.table(&path, value)?)?;
+                    config.agents.insert(format!("acp:{name}"), agent);
+                }
+                continue;
+            }
+            if name.starts_with("acp:") {
+                let agent = self.agent(&path, ACP_KEYS, self.table(&path, value)?)?;
+                config.agents.insert(name.to_owned(), agent);
+                continue;
+            }
             let Some((_, keys)) = TABLES.iter().find(|(known, _)| *known == name) else {
-                return Err(self.unknown(key.span(), "agents", name, &TABLES.map(|(it, _)| it)));
+                let mut known = TABLES.map(|(it, _)| it).to_vec();
+                known.push("acp");
+                return Err(self.unknown(key.span(), "agents", name, &known));
             };
             let agent = self.agent(&path, keys, self.table(&path, value)?)?;
             config.agents.insert(name.to_owned(), agent);
@@ -229,6 +255,7 @@ impl Reader<'_> {
                     let most = self.number(&path, value, "a whole number from 1 on")?;
                     agent.shared = Some(usize::try_from(most).unwrap_or(usize::MAX));
                 }
+                "script" => agent.script = Some(self.string(&path, value)?),
                 "silence" => agent.silence = Some(self.seconds(&path, value)?),
                 _ => return Err(unknown()),
             }

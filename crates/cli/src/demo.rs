@@ -23,7 +23,7 @@ pub(crate) fn demo(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         .map_err(|err| Error::new(Exit::Failed, format!("cannot make a workspace: {err}")))?
         // It stays, so that what the agent made can be looked at.
         .keep();
-    let key = new_key("demo")?;
+    let key = new_key("demo", 4)?;
     let (on_request, policy) = match who_answers(None, args.format)? {
         (OnRequest::Ask(tty), policy) => (OnRequest::Ask(tty), policy),
         _ => {

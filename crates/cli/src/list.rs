@@ -5,7 +5,7 @@ use tieline_event::{Mode, Policy, Timestamp};
 use tieline_front::sanitize::one_line;
 use tieline_store::{Conversation, Filter};
 
-use crate::agents::NAMES;
+use crate::agents::check_name;
 use crate::args::{Global, ListArgs};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -36,9 +36,8 @@ struct Row<'a> {
 
 /// Lists conversations, the most recently active first.
 pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
-    if let Some(agent) = args.agent.as_deref().filter(|agent| !NAMES.contains(agent)) {
-        let known = NAMES.join(", ");
-        return Err(Error::usage(format!("unknown agent {agent:?}; the agents are {known}")));
+    if let Some(agent) = &args.agent {
+        check_name(agent, &[])?;
     }
     let store = open_store(global)?;
     let filter = Filter { agent: args.agent.clone(), ..Filter::default() };

@@ -1,5 +1,6 @@
 //! The binary: flags, configuration, wiring, exit codes.
 
+mod acp;
 mod agents;
 mod args;
 mod config;
@@ -47,6 +48,7 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
     let global = cli.global;
     match cli.command {
         Command::Run(args) => run::run(&global, args),
+        Command::Acp(args) => acp::acp(&global, &args),
         Command::Demo(args) => demo::demo(&global, &args),
         Command::List(args) => list::list(&global, &args),
         Command::Show(args) => show::show(&global, &args),

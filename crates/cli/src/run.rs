@@ -31,7 +31,7 @@ pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
     let prompt = prompt::read(args.prompt.as_deref())?;
     let cwd = args.cwd.as_deref().map(workspace).transpose()?;
     let store = open_store(global)?;
-    let key = args.conversation.clone().map_or_else(|| new_key("run"), Ok)?;
+    let key = args.conversation.clone().map_or_else(|| new_key("run", 4), Ok)?;
     let job = Job { config, args, prompt, cwd, store, key };
     loop {
         if job.args.queue && queue::wait(&job.store, &job.key)? == Waited::Interrupted {
@@ -77,7 +77,7 @@ impl Job {
             go_on: format!("{} run --conversation {} \"…\"", program_name(), quoted(key.as_str())),
         };
         let timeout = args.timeout.map(Duration::from_secs).or(config.timeout);
-        let notify = self.notify_socket(&agent);
+        let notify = notify_socket(config, store, &[&agent]);
         let agents = match &notify {
             Some(socket) => agents.notified_at(socket.path().to_owned()),
             None => agents,
@@ -117,6 +117,7 @@ impl Job {
             mode: change.mode,
             policy: change.policy,
             model: self.args.model.clone(),
+            ..OpenOptions::default()
         })
     }
 
@@ -130,34 +131,36 @@ impl Job {
         let name = args.agent.as_deref().or(config.agent.as_deref()).unwrap_or("auto");
         let (name, why) = agents.choose(name, &cwd)?;
         let standing = Standing { mode: config.mode.unwrap_or_default(), policy: None };
-        let change = policy::decide(args, standing, name)?;
+        let change = policy::decide(args, standing, &name)?;
         // An agent that is not there is told before anything is written.
-        agents.agent(name, &cwd)?;
+        agents.agent(&name, &cwd)?;
         if let Some(why) = why {
             tell(&format!("tieline: agent {name} ({})", one_line(&why)));
         }
         let open = OpenOptions {
-            agent: Some(name.to_owned()),
+            agent: Some(name.clone()),
             workspace: Some(cwd),
             mode: change.mode.or(config.mode),
             policy: change.policy,
             model: args.model.clone().or_else(|| config.model.clone()),
+            ..OpenOptions::default()
         };
-        Ok((name.to_owned(), open))
+        Ok((name, open))
     }
+}
 
-    /// The socket on which Codex's notify program finds us. A run goes on without one.
-    fn notify_socket(&self, agent: &str) -> Option<Socket> {
-        if !is_codex(agent) || self.config.agent(agent).notify != Some(true) {
-            return None;
-        }
-        match Socket::bind(self.store.dir()) {
-            Ok(socket) => Some(socket),
-            Err(err) => {
-                let why = one_line(&chain(&err));
-                tell(&format!("tieline: notify is off for this run: {why}"));
-                None
-            }
+/// The socket on which the notify program of one of these agents finds us. A run goes on without one.
+pub(crate) fn notify_socket(config: &Config, store: &Store, agents: &[&str]) -> Option<Socket> {
+    let is_wanted = |agent: &&str| is_codex(agent) && config.agent(agent).notify == Some(true);
+    if !agents.iter().any(is_wanted) {
+        return None;
+    }
+    match Socket::bind(store.dir()) {
+        Ok(socket) => Some(socket),
+        Err(err) => {
+            let why = one_line(&chain(&err));
+            tell(&format!("tieline: notify is off for this run: {why}"));
+            None
         }
     }
 }
@@ -225,7 +228,7 @@ pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
     Ok(Store::open(&store_dir(global)?, tieline_store::Options::default())?)
 }
 
-fn limits(config: &Config, agent: &str, turn_timeout: Option<Duration>) -> Limits {
+pub(crate) fn limits(config: &Config, agent: &str, turn_timeout: Option<Duration>) -> Limits {
     let limits = Limits::default();
     let idle = config.idle_sleep.unwrap_or(limits.idle);
     Limits { turn_timeout, idle, silence: config.agent(agent).silence, ..limits }
@@ -309,12 +312,12 @@ pub(crate) fn workspace(dir: &Path) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// A key nobody has: what it is for, when, and four random characters.
-pub(crate) fn new_key(purpose: &str) -> Result<ConversationKey, Error> {
+/// A key nobody has: what it is for, when, and some random characters.
+pub(crate) fn new_key(purpose: &str, n_random: usize) -> Result<ConversationKey, Error> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = RandomState::new().hash_one(std::process::id());
     let mut suffix = String::new();
-    for _ in 0..4 {
+    for _ in 0..n_random {
         let at = usize::try_from(random % 32).unwrap_or(0);
         suffix.push(char::from(LETTERS.get(at).copied().unwrap_or(b'x')));
         random /= 32;

@@ -13,6 +13,7 @@
 //! * Text of an agent reaches a terminal only through [`sanitize`]. JSONL carries it as it was.
 //! * A byte of an agent's message is shown once, whether it came as a delta or in an event.
 
+pub mod acp;
 mod json;
 pub mod markdown;
 pub mod notify;
@@ -32,7 +33,9 @@ pub(crate) fn whole(text: &Text, fetch: &mut Fetch<'_>) -> String {
     match text {
         Text::Inline(text) => text.clone(),
         Text::Blob { blob, head, tail } => match fetch(blob) {
-            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // Without a copy: it is a large one.
+            Some(bytes) => String::from_utf8(bytes)
+                .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned()),
             None => format!("{head}\n[{} bytes are not in the store]\n{tail}", blob.bytes),
         },
     }

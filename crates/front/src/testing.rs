@@ -43,6 +43,7 @@ pub(crate) fn command(id: &str, status: ItemStatus, line: &str, output: &str) ->
         output: output.into(),
         exit_code,
         background: false,
+        gist: None,
     };
     item(id, status, body)
 }

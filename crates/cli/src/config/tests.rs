@@ -42,6 +42,9 @@ fn everything_a_file_can_say_is_read() {
 
         [agents.codex-proto]
         program = "~/old/codex"
+
+        [agents.demo]
+        script = "~/tour.script"
     "#;
     let config = parse("c.toml", text).unwrap();
     assert_eq!(config.agent.as_deref(), Some("claude"));
@@ -88,6 +91,7 @@ fn everything_a_file_can_say_is_read() {
     assert_eq!(config.agent("codex-exec"), exec);
     let proto = AgentConfig { program: Some("~/old/codex".to_owned()), shared: None, ..codex };
     assert_eq!(config.agent("codex-proto"), proto);
+    assert_eq!(config.agent("demo").script.as_deref(), Some("~/tour.script"));
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn mistakes_are_told_with_file_line_and_key() {
     refused("\n\n[server]\n", "c.toml:3: server: unknown key; known here: defaults, agents");
     refused(
         "[agents.codexx]\n",
-        "c.toml:1: agents.codexx: unknown key; known here: claude, codex, codex-exec, codex-proto",
+        "c.toml:1: agents.codexx: unknown key; known here: claude, codex, codex-exec, codex-proto, demo, acp",
     );
     refused("[agents]\ncodex = 1", "c.toml:2: agents.codex: must be a table, is integer");
     refused(
@@ -148,7 +152,7 @@ fn mistakes_are_told_with_file_line_and_key() {
     refused("[defaults]\nmodel = 5", "c.toml:2: defaults.model: must be a string, is integer");
     refused(
         "[defaults]\nmode = \"sudo\"",
-        "c.toml:2: defaults.mode: unknown mode \"sudo\"; the modes are default, plan, acceptEdits, bypassPermissions, yolo",
+        "c.toml:2: defaults.mode: unknown mode \"sudo\"; the modes are default, plan, acceptEdits, auto, bypassPermissions, yolo",
     );
     refused(
         "[defaults]\ntimeout = -1",

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tieline_agent::acp;
 use tieline_proc::{Env, Output, RunLimits, Spec};
 
 use super::{Check, State};
@@ -28,9 +29,42 @@ pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
         }
     }
     super::codex::check(agents, &workspace, checks).await;
+    speakers(agents, &workspace, checks);
     let mut demo = Check::new("agents", "demo", State::Good, "built in; it plays a script");
     demo.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     checks.push(demo);
+}
+
+/// Agents of the Agent Client Protocol: those that are configured, and those known ones that are
+/// there. They are not started: some of them go online for their version alone.
+fn speakers(agents: &Agents, workspace: &Path, checks: &mut Vec<Check>) {
+    let configured = agents.configured_speakers();
+    let known = acp::KNOWN.iter().map(|known| format!("{}{}", acp::PREFIX, known.name));
+    let known: Vec<String> = known.filter(|name| !configured.contains(name)).collect();
+    let n_before = checks.len();
+    for name in configured.iter().chain(&known) {
+        let is_configured = configured.contains(name);
+        match agents.command_line(name, workspace) {
+            // Arguments may hold secrets.
+            Ok((program, _)) => {
+                let shown = program.display().to_string();
+                let mut check = Check::new("agents", name, State::Good, shown.clone());
+                check.program = Some(shown);
+                checks.push(check);
+            }
+            Err(failure) if is_configured => {
+                let mut check = Check::new("agents", name, State::Bad, failure.message);
+                check.advice = failure.hint;
+                checks.push(check);
+            }
+            Err(_) => {}
+        }
+    }
+    if checks.len() == n_before {
+        let names: Vec<_> = acp::KNOWN.iter().map(|known| known.name).collect();
+        let detail = format!("none is installed; known are {}", names.join(", "));
+        checks.push(Check::new("agents", "acp:NAME", State::Missing, detail));
+    }
 }
 
 async fn version(program: &Path, env: Env) -> Check {

@@ -84,3 +84,13 @@ fn nothing_is_read_from_the_workspace() {
     }
     tieline.run(&["run", "--agent", "demo", "hi"]).succeeds();
 }
+
+#[test]
+fn the_demo_agent_plays_the_script_it_is_given() {
+    let tieline = with_config("[agents.demo]\nscript = \"~/tour.script\"\n");
+    let told = tieline.run(&["run", "--agent", "demo", "hi"]).ends_with(1);
+    assert!(told.err.contains("tour.script"), "{}", told.err);
+    fs::write(tieline.path("tour.script"), "say You said {prompt}.\n").unwrap();
+    let outcome = tieline.run(&["run", "--agent", "demo", "hi"]).succeeds();
+    assert_eq!(outcome.out.trim(), "You said hi.");
+}

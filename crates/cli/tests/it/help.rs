@@ -65,13 +65,14 @@ fn the_long_help_says_more_than_the_short_one() {
 #[test]
 fn the_help_of_run_says_which_agent_is_for_what_and_what_modes_mean() {
     let help = Tieline::new().run(&["run", "--help"]).succeeds().out;
-    for agent in ["auto", "claude", "codex", "codex-exec", "codex-proto", "demo"] {
+    for agent in ["auto", "claude", "codex", "codex-exec", "codex-proto", "demo", "acp:NAME"] {
         assert!(help.contains(&format!("\n  {agent} ")), "{agent} in {help}");
     }
     for row in [
         "plan               on-request + read-only",
         "default            on-request + read-only",
         "acceptEdits        on-request + workspace-write",
+        "auto               the same, with its automatic review",
         "bypassPermissions  never + workspace-write + network",
         "yolo               never + danger-full-access",
     ] {
@@ -96,6 +97,7 @@ fn the_help_lists_every_key_of_the_configuration() {
         "[agents.codex]",
         "[agents.codex-exec]",
         "[agents.codex-proto]",
+        "[agents.acp.NAME]",
         "program",
         "args",
         "env",

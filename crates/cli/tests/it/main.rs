@@ -5,16 +5,22 @@
     reason = "clippy knows tests by their attribute, not the helpers they call"
 )]
 
+mod acp;
+mod bad_frames;
 mod bad_input;
 mod codex;
 mod config;
 mod demo;
+mod editors;
 mod faults;
 mod fork;
 mod help;
 mod keep;
 mod notify;
 mod queue;
+#[cfg(feature = "real-agents")]
+mod real;
 mod run;
 mod terminal;
+mod through;
 mod tieline;

@@ -7,6 +7,7 @@ use crate::testing::{command, completed, event, item, message, started};
 #[test]
 fn a_conversation_is_a_document() {
     let opened = Opened {
+        effort: None,
         agent: "demo".into(),
         workspace: "/w".into(),
         mode: Mode::Default,

@@ -139,8 +139,17 @@ impl Dialogue {
             .and_then(|digit| choices.get(digit.checked_sub(1)?));
         let by_letter = || choices.iter().find(|choice| letter(choice.kind) == key);
         match by_number.or_else(by_letter) {
-            Some(choice) => Step::Done(meaning(choice.kind)),
+            Some(choice) => Step::Done(self.chosen(choice)),
             None => Step::Ask(self.prompt()),
+        }
+    }
+
+    /// Where several options mean the same, which of them it was.
+    fn chosen(&self, choice: &Choice) -> Answer {
+        let options = &self.request.options;
+        match options.iter().filter(|option| option.kind == choice.kind).count() {
+            2.. => Answer::Choose { option: choice.id.clone() },
+            _ => meaning(choice.kind),
         }
     }
 

@@ -296,16 +296,22 @@ impl Renderer {
             | ItemBody::FileChange { .. }
             | ItemBody::ToolCall { .. }
             | ItemBody::WebSearch { .. } => {
-                let label = summary::label(&item.body);
+                let label = match is_bare(&item.body) {
+                    true => item.body.name().replace('_', " "),
+                    false => summary::label(&item.body),
+                };
+                if let ItemBody::ToolCall { class: ToolClass::SubAgent, .. } = &item.body
+                    && !is_bare(&item.body)
+                    && !self.depths.contains_key(&item.id)
+                {
+                    self.depths.insert(item.id.clone(), depth);
+                    let line = fit(&format!("▸ {label}"), self.page.room(depth));
+                    self.page.line(depth, Style::Plain, &line);
+                }
                 if let Some(running) = self.running.iter_mut().find(|r| r.item == item.id) {
                     running.label = label;
                     running.frames = event.source.frames;
                     return;
-                }
-                if let ItemBody::ToolCall { class: ToolClass::SubAgent, .. } = &item.body {
-                    self.depths.insert(item.id.clone(), depth);
-                    let line = fit(&format!("▸ {label}"), self.page.room(depth));
-                    self.page.line(depth, Style::Plain, &line);
                 }
                 self.running.push(Running {
                     item: item.id.clone(),
@@ -360,6 +366,9 @@ impl Renderer {
         let running = at.map(|at| self.running.remove(at));
         if running.as_ref().is_some_and(|it| it.is_told) && item.status == ItemStatus::Ok {
             return;
+        }
+        if item.status == ItemStatus::Cancelled && is_bare(&item.body) {
+            return; // nobody knows what it would have been
         }
         let since = running.map(|running| running.since);
         let (sign, word) = summary::outcome(item.status);
@@ -469,6 +478,17 @@ fn failed_output(body: &ItemBody) -> Option<String> {
     let mut lines: Vec<&str> = clean.lines().rev().take(FAILED_LINES).collect();
     lines.reverse();
     (!clean.is_empty()).then(|| lines.join("\n"))
+}
+
+/// Whether of a call nothing but its name is known: what it is given comes after that.
+fn is_bare(body: &ItemBody) -> bool {
+    match body {
+        ItemBody::Command { command, .. } => command.is_empty(),
+        ItemBody::FileChange { changes } => changes.is_empty(),
+        ItemBody::ToolCall { title, input, .. } => title.is_none() && input.is_none(),
+        ItemBody::WebSearch { query, .. } => query.is_empty(),
+        _ => false,
+    }
 }
 
 fn quote(text: &str) -> String {

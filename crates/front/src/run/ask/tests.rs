@@ -222,3 +222,20 @@ fn a_file_to_be_written_is_shown_with_its_text() {
     assert_eq!(lines[..4], ["? Write /w/a.md", "  a: 1", "  content:", "    line"]);
     assert_eq!(lines[15..], ["    … 2 more lines"]);
 }
+
+#[test]
+fn of_options_that_mean_the_same_the_one_that_was_chosen_is_told() {
+    let choice = |id: &str, kind| Choice { id: id.into(), label: id.into(), kind };
+    let options = vec![
+        choice("once", ChoiceKind::AllowOnce),
+        choice("file", ChoiceKind::AllowAlways),
+        choice("all", ChoiceKind::AllowAlways),
+    ];
+    let answer = |key| match Dialogue::new(approval(options.clone())).key(key) {
+        Step::Done(answer) => answer,
+        Step::Ask(prompt) => panic!("{prompt:?}"),
+    };
+    assert_eq!(answer('1'), Answer::allow());
+    assert_eq!(answer('2'), Answer::Choose { option: "file".into() });
+    assert_eq!(answer('3'), Answer::Choose { option: "all".into() });
+}

@@ -251,6 +251,7 @@ fn work_of_a_sub_agent_is_indented() {
                 title: Some("count files".into()),
                 input: None,
                 output: vec![Content::text("3")],
+                gist: None,
             },
         )
     };
@@ -276,6 +277,40 @@ fn work_of_a_sub_agent_is_indented() {
 }
 
 #[test]
+fn a_call_is_shown_when_it_is_known_what_it_is_given() {
+    let agent = |status, title: Option<&str>| {
+        let body = ItemBody::ToolCall {
+            class: ToolClass::SubAgent,
+            tool: "Task".into(),
+            server: None,
+            title: title.map(str::to_owned),
+            input: None,
+            output: vec![],
+            gist: None,
+        };
+        item("a1", status, body)
+    };
+    let inputs = [
+        at(0, started()),
+        at(0, Kind::ItemStarted(agent(ItemStatus::InProgress, None))),
+        at(0, Kind::ItemUpdated(agent(ItemStatus::InProgress, Some("count files")))),
+        at(0, Kind::ItemUpdated(agent(ItemStatus::InProgress, Some("count files")))),
+        at(0, Kind::ItemCompleted(agent(ItemStatus::Ok, Some("count files")))),
+        at(0, Kind::ItemStarted(command("c1", ItemStatus::InProgress, "", ""))),
+        at(0, Kind::ItemCompleted(command("c1", ItemStatus::Cancelled, "", ""))),
+    ];
+    check(
+        Look::plain(),
+        &inputs,
+        expect![[r#"
+        --- err
+        ▸ agent: count files
+        ✓ agent: count files
+    "#]],
+    );
+}
+
+#[test]
 fn requests_and_their_answers_are_part_of_the_text() {
     let request = Request {
         id: "r1".into(),
@@ -295,6 +330,7 @@ fn requests_and_their_answers_are_part_of_the_text() {
     let resolved = Resolved {
         request: "r1".into(),
         answer: Answer::deny("no"),
+        option: None,
         by: Origin::Engine,
         policy: Some("--on-request deny".into()),
     };
@@ -413,6 +449,7 @@ fn a_tool_that_only_tells_the_plan_has_no_line_of_its_own() {
                 title: None,
                 input: None,
                 output: vec![],
+                gist: None,
             },
         )
     };

@@ -1,0 +1,94 @@
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use tieline_event::{ChangeKind, FileChange};
+
+use super::diffs;
+
+fn change(kind: ChangeKind) -> FileChange {
+    FileChange {
+        path: "src/a.rs".into(),
+        kind,
+        moved_to: None,
+        old_text: None,
+        new_text: None,
+        diff: None,
+    }
+}
+
+#[track_caller]
+fn check(change: FileChange, expected: Expect) {
+    let (content, places) = diffs(&[change], Path::new("/w"), &mut |_| None);
+    let lines = content.iter().map(|it| serde_json::to_string(it).unwrap());
+    let places = places.iter().map(|it| serde_json::to_string(it).unwrap());
+    expected.assert_eq(&lines.chain(places).map(|line| line + "\n").collect::<String>());
+}
+
+#[test]
+fn whole_texts_are_shown_whole() {
+    let update = FileChange {
+        old_text: Some("a\n".into()),
+        new_text: Some("b\n".into()),
+        diff: Some("@@ -1,1 +1,1 @@\n-a\n+b\n".into()),
+        ..change(ChangeKind::Update)
+    };
+    check(
+        update,
+        expect![[r#"
+            {"type":"diff","path":"/w/src/a.rs","oldText":"a\n","newText":"b\n"}
+            {"path":"/w/src/a.rs","line":1}
+        "#]],
+    );
+    let new = FileChange { new_text: Some("n".into()), ..change(ChangeKind::Add) };
+    check(
+        new,
+        expect![[r#"
+            {"type":"diff","path":"/w/src/a.rs","newText":"n"}
+            {"path":"/w/src/a.rs"}
+        "#]],
+    );
+    let gone = FileChange { old_text: Some("o".into()), ..change(ChangeKind::Delete) };
+    check(
+        gone,
+        expect![[r#"
+            {"type":"diff","path":"/w/src/a.rs","oldText":"o","newText":""}
+            {"path":"/w/src/a.rs"}
+        "#]],
+    );
+}
+
+#[test]
+fn each_hunk_of_a_diff_is_shown() {
+    let diff = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n@@ -9 +9,2 @@\n x\n+y\n\\ No newline at end of file\n";
+    check(
+        FileChange { diff: Some(diff.into()), ..change(ChangeKind::Update) },
+        expect![[r#"
+            {"type":"diff","path":"/w/src/a.rs","oldText":"a\nb\n","newText":"a\nc\n"}
+            {"type":"diff","path":"/w/src/a.rs","oldText":"x","newText":"x\ny"}
+            {"path":"/w/src/a.rs","line":1}
+        "#]],
+    );
+}
+
+#[test]
+fn a_diff_without_headers_is_one_hunk() {
+    check(
+        FileChange { diff: Some("-old\n+new\n".into()), ..change(ChangeKind::Update) },
+        expect![[r#"
+            {"type":"diff","path":"/w/src/a.rs","oldText":"old\n","newText":"new\n"}
+            {"path":"/w/src/a.rs"}
+        "#]],
+    );
+}
+
+#[test]
+fn a_moved_file_is_shown_where_it_is_now() {
+    let moved =
+        FileChange { moved_to: Some("/elsewhere/b.rs".into()), ..change(ChangeKind::Update) };
+    check(
+        moved,
+        expect![[r#"
+            {"path":"/elsewhere/b.rs"}
+        "#]],
+    );
+}

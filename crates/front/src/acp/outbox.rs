@@ -1,0 +1,152 @@
+//! The one way to the client: bounded, in order, and never in the way of the sessions.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::Notify;
+
+/// Updates wait while this much is not written yet.
+const SOFT: usize = 256 * 1024;
+
+/// While this much is not written, nothing more is read from the client either: what it asks for
+/// would only add to it.
+const HARD: usize = 8 * 1024 * 1024;
+
+/// A capacity above this is given back.
+const KEEP: usize = 1024 * 1024;
+
+/// Lines on their way to the client. A thread writes them: a client that does not read holds up that
+/// thread alone.
+#[derive(Debug, Clone)]
+pub(super) struct Outbox {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: Mutex<State>,
+    /// For the thread: there is something to write.
+    filled: Condvar,
+    /// For the sessions: there may be room again, or the client is gone.
+    drained: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: Vec<u8>,
+    /// What the thread is writing.
+    n_writing: usize,
+    /// No more is coming.
+    is_ending: bool,
+    /// The client is gone.
+    is_gone: bool,
+}
+
+impl Outbox {
+    /// An outbox and the thread that empties it.
+    pub(super) fn new(
+        output: impl Write + Send + 'static,
+    ) -> io::Result<(Self, JoinHandle<io::Result<()>>)> {
+        let inner = Arc::new(Inner::default());
+        let writer = Arc::clone(&inner);
+        let thread = std::thread::Builder::new()
+            .name("acp-writer".into())
+            .spawn(move || writer.write_to(output))?;
+        Ok((Self { inner }, thread))
+    }
+
+    /// Takes the lines and leaves the buffer empty. Never waits.
+    pub(super) fn push(&self, lines: &mut Vec<u8>) {
+        if lines.is_empty() {
+            return;
+        }
+        let mut state = self.inner.lock();
+        if state.is_gone {
+            // Nobody will ever read it.
+        } else if state.lines.is_empty() {
+            std::mem::swap(&mut state.lines, lines);
+        } else {
+            state.lines.extend_from_slice(lines);
+        }
+        drop(state);
+        self.inner.filled.notify_one();
+        lines.clear();
+        lines.shrink_to(KEEP);
+    }
+
+    /// Waits until the client has read most of what there was. Can be cancelled.
+    pub(super) async fn room(&self) {
+        self.below(SOFT).await;
+    }
+
+    /// Waits until the client may ask for more. Can be cancelled.
+    pub(super) async fn room_to_read(&self) {
+        self.below(HARD).await;
+    }
+
+    /// Waits until the client is gone. Can be cancelled.
+    pub(super) async fn gone(&self) {
+        loop {
+            let drained = self.inner.drained.notified();
+            if self.inner.lock().is_gone {
+                return;
+            }
+            drained.await;
+        }
+    }
+
+    /// No more is coming: the thread ends when everything is written.
+    pub(super) fn finish(&self) {
+        self.inner.lock().is_ending = true;
+        self.inner.filled.notify_one();
+    }
+
+    async fn below(&self, limit: usize) {
+        loop {
+            let drained = self.inner.drained.notified();
+            {
+                let state = self.inner.lock();
+                if state.is_gone || state.lines.len() + state.n_writing < limit {
+                    return;
+                }
+            }
+            drained.await;
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_to(&self, mut output: impl Write) -> io::Result<()> {
+        let mut lines = Vec::new();
+        loop {
+            let mut state = self.lock();
+            state.n_writing = 0;
+            if lines.capacity() > KEEP {
+                lines = Vec::new();
+            }
+            self.drained.notify_waiters();
+            while state.lines.is_empty() {
+                if state.is_ending {
+                    return Ok(());
+                }
+                state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            std::mem::swap(&mut state.lines, &mut lines);
+            state.n_writing = lines.len();
+            drop(state);
+            let written = output.write_all(&lines).and_then(|()| output.flush());
+            if let Err(error) = written {
+                let mut state = self.lock();
+                (state.is_gone, state.lines) = (true, Vec::new());
+                self.drained.notify_waiters();
+                return Err(error);
+            }
+            lines.clear();
+        }
+    }
+}
