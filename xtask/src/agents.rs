@@ -1,10 +1,10 @@
-//! `cargo xtask agents`: the pinned real agents, installed once per lock file.
+//! `cargo xtask agents`: the pinned programs of npm, installed once per lock file.
 //!
-//! The install goes into a directory named by the lock file's hash, so every
+//! An install goes into a directory named by the lock file's hash, so every
 //! checkout with the same pins shares it. It is built in a temporary sibling and
 //! renamed into place: whoever loses the race drops its copy and uses the other.
 //!
-//! To change a pin, edit `xtask/agents/package.json` and run in that directory
+//! To change a pin, edit `xtask/{agents,acp,node}/package.json` and run in that directory
 //! `npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved`.
 //! The lock then names versions and hashes but no host, so npm asks whichever
 //! registry it is configured for.
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
-use tieline_testkit::agents;
+use tieline_testkit::agents::{self, AGENTS, PROJECTS, Project};
 
 use crate::command;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(stdout, "{}", program(name)?)?;
         return Ok(());
     }
-    for name in agents::pinned() {
+    for name in AGENTS.pinned() {
         writeln!(stdout, "{name}\t{}", program(&name)?)?;
     }
     Ok(())
@@ -41,31 +41,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Installs what is missing.
 pub(crate) fn install_all() -> anyhow::Result<()> {
-    let dir = agents::install_dir();
-    if dir.is_dir() {
-        return Ok(progress(&format!("agents already installed in {}", dir.display()))?);
+    for project in PROJECTS {
+        let (names, dir) = (project.pinned().join(", "), project.install_dir());
+        if dir.is_dir() {
+            progress(&format!("{names}: already in {}", dir.display()))?;
+        } else {
+            progress(&format!("installing {names}"))?;
+            install(project, &dir)?;
+        }
     }
-    install(&dir)
+    Ok(())
 }
 
-fn install(dir: &Path) -> anyhow::Result<()> {
+fn install(project: &Project, dir: &Path) -> anyhow::Result<()> {
     let parent = dir.parent().context("the cache directory has no parent")?;
     fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
     let temp = tempfile::Builder::new().prefix(".installing-").tempdir_in(parent)?;
-    fs::write(temp.path().join("package.json"), agents::MANIFEST)?;
-    fs::write(temp.path().join("package-lock.json"), agents::LOCK)?;
+    fs::write(temp.path().join("package.json"), project.manifest)?;
+    fs::write(temp.path().join("package-lock.json"), project.lock)?;
 
-    progress(&format!("installing {} (some 100 MB each)", agents::pinned().join(", ")))?;
     // The platform packages carry native programs, so no install script has to run.
     let status = command("npm")
-        .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .args(project.install)
+        .args(["--no-audit", "--no-fund", "--loglevel=error"])
         .current_dir(temp.path())
         .stdin(Stdio::null())
         .stdout(io::stderr())
         .status()
         .context("cannot run npm")?;
     if !status.success() {
-        bail!("npm ci failed ({status})");
+        bail!("npm failed ({status})");
     }
 
     let temp = temp.keep();

@@ -3,6 +3,7 @@
 //! The programs are release builds. Whatever is compared runs in turns (floor, product, floor, …)
 //! and medians are compared, so that a busy machine slows both.
 
+mod acp;
 mod driver;
 mod flood;
 mod floor;
@@ -40,6 +41,11 @@ impl Args {
     fn wants(&self, row: Row) -> bool {
         self.only.is_empty() || self.only.contains(&row)
     }
+
+    /// Whether a row is wanted that runs programs of others.
+    pub(crate) fn wants_agents(&self) -> bool {
+        ROWS.into_iter().any(|row| self.wants(row) && (row == Row::Work || acp::has(row)))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -56,15 +62,48 @@ enum Row {
     Memory,
     /// Cost of an event in a short and in a long conversation.
     Growth,
+    /// ACP: time from process start to the answer to `initialize`.
+    AcpInitialize,
+    /// ACP: time to open a session, and to its first turn.
+    AcpSessionNew,
+    /// ACP: round trip of a short prompt.
+    AcpPrompt,
+    /// ACP: deltas a second in one turn.
+    AcpBurst,
+    /// ACP: what a delta takes from the agent to the client.
+    AcpLatency,
+    /// ACP: resident memory at rest and with a slow client.
+    AcpMemory,
+    /// ACP: time to load a long conversation.
+    AcpLoad,
 }
 
-const ROWS: [Row; 6] = [Row::Flood, Row::Latency, Row::Start, Row::Work, Row::Memory, Row::Growth];
+const ROWS: [Row; 13] = [
+    Row::Flood,
+    Row::Latency,
+    Row::Start,
+    Row::Work,
+    Row::Memory,
+    Row::Growth,
+    Row::AcpInitialize,
+    Row::AcpSessionNew,
+    Row::AcpPrompt,
+    Row::AcpBurst,
+    Row::AcpLatency,
+    Row::AcpMemory,
+    Row::AcpLoad,
+];
 
 /// Processes that are measured and are not the product.
 #[derive(clap::Subcommand)]
 pub(crate) enum Probe {
     /// Parse each line of stdin once and write one line.
     Floor {
+        /// Whose lines they are.
+        driver: Driver,
+    },
+    /// Parse each line of stdin once and write one ACP update for each delta.
+    AcpFloor {
         /// Whose lines they are.
         driver: Driver,
     },
@@ -78,8 +117,8 @@ pub(crate) enum Probe {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.wants(Row::Work) {
-        // Real agents run where they reach nothing but the scripted model.
+    if args.wants_agents() {
+        // They run where they reach nothing but the scripted model.
         work::go_where_nothing_can_be_reached()?;
     }
     let scene = Scene::new(args.quick)?;
@@ -106,6 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 pub(crate) fn probe(probe: &Probe) -> anyhow::Result<()> {
     match probe {
         Probe::Floor { driver } => floor::main(*driver),
+        Probe::AcpFloor { driver } => acp::floor_main(*driver),
         Probe::Memory { dir, n_conversations } => memory::main(dir, *n_conversations),
     }
 }
@@ -118,6 +158,7 @@ fn measure(row: Row, scene: &Scene) -> anyhow::Result<Vec<Line>> {
         Row::Work => work::measure(scene),
         Row::Memory => memory::measure(scene),
         Row::Growth => growth::measure(scene),
+        row => acp::measure(row, scene),
     }
 }
 

@@ -52,7 +52,7 @@ fn main() -> anyhow::Result<()> {
         Task::Agents(args) => agents::run(&args),
         Task::Test(args) => suite::test(&args),
         Task::Soak(args) => suite::soak(&args),
-        Task::Bench(_) => suite::bench(),
+        Task::Bench(args) => suite::bench(&args),
         Task::BenchRun(args) => bench::run(&args),
         Task::BenchProbe(probe) => bench::probe(&probe),
         Task::Schema => suite::schema(),

@@ -13,11 +13,11 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use clap::Args;
 
-use crate::{agents, command};
+use crate::{agents, bench, command};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Leave the suite with the real agents out (it downloads about 170 MB once).
+    /// Leave the suite with the real agents out (it downloads about 400 MB once).
     #[arg(long)]
     fast: bool,
     /// Run only the suite with the real agents.
@@ -60,15 +60,16 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
 /// The suite with the real agents, where nothing but loopback can be reached.
 fn real(filter: Option<&str>) -> anyhow::Result<()> {
     agents::install_all()?;
-    const TARGET: [&str; 6] = ["-p", "tieline-hub", "--features", "real-agents", "--test", "it"];
+    let packages = ["-p", "tieline-hub", "-p", "tieline", "-p", "tieline-testkit"];
+    let target = || packages.into_iter().chain(["--features", "real-agents", "--test", "it"]);
     step("programs for the real agents", cargo(["build", "--workspace", "--bins", "--examples"]))?;
-    step("the suite with the real agents, built", tests(TARGET, None).arg("--no-run"))?;
+    step("the suite with the real agents, built", tests(target(), None).arg("--no-run"))?;
     let mut isolated = command("unshare");
     // Only root may make a network namespace without a user namespace.
     isolated.arg(if is_root() { "-n" } else { "-rn" });
     // By our own process: a build above may have replaced the file this program was started from.
     isolated.arg(format!("/proc/{}/exe", std::process::id())).arg("loopback");
-    let suite = tests(TARGET, Some(filter.unwrap_or("real::")));
+    let suite = tests(target(), Some(filter.unwrap_or("real::")));
     isolated.arg(suite.get_program()).args(suite.get_args()).env("CARGO_NET_OFFLINE", "true");
     isolated.current_dir(root());
     step("the suite with the real agents", isolated)
@@ -81,10 +82,16 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
     step("soak", soak)
 }
 
-pub(crate) fn bench() -> anyhow::Result<()> {
+pub(crate) fn bench(args: &bench::Args) -> anyhow::Result<()> {
     const BUILD: [&str; 9] =
         ["build", "--release", "-p", "tieline", "-p", "tieline-testkit", "-p", "xtask", "--bins"];
     step("release programs", cargo(BUILD))?;
+    // Without them some rows say that something is missing; the others are worth having.
+    if args.wants_agents()
+        && let Err(err) = agents::install_all()
+    {
+        eprintln!("   not every agent could be installed: {err:#}");
+    }
     // This program lies in `debug` or `release` of whatever target directory is in use.
     let own = env::current_exe().context("where this program is")?;
     let target = own.ancestors().nth(2).context("this program is not in a target directory")?;

@@ -1,8 +1,8 @@
-//! Where the pinned real agents are.
+//! Where the pinned programs of npm are: the real agents, and what tests speak ACP with.
 //!
-//! `cargo xtask agents` installs what `xtask/agents/package.json` names; a test
-//! asks here for the program. Both sides compute the same directory from the lock
-//! file, so a test never runs an agent of another version.
+//! `cargo xtask agents` installs the [`PROJECTS`]; a test asks here for a program. Both
+//! sides compute the same directory from the lock file, so a test never runs a program
+//! of another version.
 
 use std::env;
 use std::path::PathBuf;
@@ -10,33 +10,76 @@ use std::path::PathBuf;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The manifest that pins the agents; each dependency name is an agent name.
-pub const MANIFEST: &str = include_str!("../../../xtask/agents/package.json");
-
-/// The lock file of [`MANIFEST`].
-pub const LOCK: &str = include_str!("../../../xtask/agents/package-lock.json");
-
-/// The names of the pinned agents.
-pub fn pinned() -> Vec<String> {
-    let manifest: Value = serde_json::from_str(MANIFEST).expect("package.json is valid JSON");
-    let dependencies = manifest["dependencies"].as_object().expect("package.json has dependencies");
-    dependencies.keys().cloned().collect()
+/// An npm project below `xtask`: what it pins, and how it is installed.
+pub struct Project {
+    pub manifest: &'static str,
+    pub lock: &'static str,
+    /// The words of npm that install it; none may run a script of a package.
+    pub install: &'static [&'static str],
 }
 
-/// The directory of the install that belongs to this lock file.
+/// The agents; each dependency name is an agent name. Their native programs are in
+/// optional packages, one for each platform.
+pub const AGENTS: Project = Project {
+    manifest: include_str!("../../../xtask/agents/package.json"),
+    lock: include_str!("../../../xtask/agents/package-lock.json"),
+    install: &["ci", "--ignore-scripts"],
+};
+
+/// Other people's ACP clients and agents, and the official schema.
 ///
-/// The parent is `$TIELINE_AGENTS_CACHE`, else `$XDG_CACHE_HOME/tieline/agents`,
-/// else `~/.cache/tieline/agents`.
-pub fn install_dir() -> PathBuf {
-    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let parent = set("TIELINE_AGENTS_CACHE")
-        .or_else(|| Some(set("XDG_CACHE_HOME")?.join("tieline/agents")))
-        .or_else(|| Some(set("HOME")?.join(".cache/tieline/agents")))
-        .unwrap_or_else(|| env::temp_dir().join("tieline-agents"));
-    parent.join(lock_hash())
+/// The adapters carry whole agents in optional packages (365 MB) that stay away: tests
+/// give them the pinned ones. `npm ci` refuses the lock, because some optional packages of
+/// `acpx` cannot be found; `install` takes what the lock has and checks its hashes too.
+pub const ACP: Project = Project {
+    manifest: include_str!("../../../xtask/acp/package.json"),
+    lock: include_str!("../../../xtask/acp/package-lock.json"),
+    install: &["install", "--no-save", "--ignore-scripts", "--omit=optional"],
+};
+
+/// The Node that runs [`ACP`]; apart from it because a platform's package is optional.
+pub const NODE: Project = Project {
+    manifest: include_str!("../../../xtask/node/package.json"),
+    lock: include_str!("../../../xtask/node/package-lock.json"),
+    install: &["ci", "--ignore-scripts"],
+};
+
+/// Everything that `cargo xtask agents` installs.
+pub const PROJECTS: [&Project; 3] = [&AGENTS, &ACP, &NODE];
+
+impl Project {
+    /// The names of what it pins.
+    pub fn pinned(&self) -> Vec<String> {
+        let manifest: Value =
+            serde_json::from_str(self.manifest).expect("package.json is valid JSON");
+        let names = |part: &str| manifest[part].as_object().cloned().unwrap_or_default();
+        let all = names("dependencies").into_iter().chain(names("optionalDependencies"));
+        all.map(|(name, _)| name).collect()
+    }
+
+    /// The directory of the install that belongs to its lock file.
+    ///
+    /// The parent is `$TIELINE_AGENTS_CACHE`, else `$XDG_CACHE_HOME/tieline/agents`,
+    /// else `~/.cache/tieline/agents`.
+    pub fn install_dir(&self) -> PathBuf {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let parent = set("TIELINE_AGENTS_CACHE")
+            .or_else(|| Some(set("XDG_CACHE_HOME")?.join("tieline/agents")))
+            .or_else(|| Some(set("HOME")?.join(".cache/tieline/agents")))
+            .unwrap_or_else(|| env::temp_dir().join("tieline-agents"));
+        let digest = Sha256::digest(self.lock.as_bytes());
+        let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        parent.join(hash)
+    }
+
+    /// The first of these files of its install.
+    fn find(&self, places: &[String]) -> Option<PathBuf> {
+        let modules = self.install_dir().join("node_modules");
+        places.iter().map(|place| modules.join(place)).find(|path| path.is_file())
+    }
 }
 
-/// The program of the agent called `name` in the manifest.
+/// The program of the agent called `name` in the manifest of [`AGENTS`].
 ///
 /// `TIELINE_TEST_<NAME>` (upper case, `_` for `-`) overrides the install.
 pub fn program(name: &str) -> Result<PathBuf, String> {
@@ -44,14 +87,25 @@ pub fn program(name: &str) -> Result<PathBuf, String> {
     if let Some(path) = env::var_os(&variable) {
         return Ok(path.into());
     }
-    let modules = install_dir().join("node_modules");
-    let places = places(name);
-    places.iter().map(|place| modules.join(place)).find(|path| path.is_file()).ok_or_else(|| {
+    AGENTS.find(&places(name)).ok_or_else(|| {
         format!(
             "the agent `{name}` is not in {}: run `cargo xtask agents`, or set {variable}",
-            modules.display()
+            AGENTS.install_dir().display()
         )
     })
+}
+
+/// The pinned Node.
+pub fn node() -> Result<PathBuf, String> {
+    let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    let found = NODE.find(&[format!("node-linux-{arch}/bin/node")]);
+    found.ok_or_else(|| "Node is not installed: run `cargo xtask agents`".to_owned())
+}
+
+/// A file of a package of [`ACP`], as in `acpx/dist/cli.js`.
+pub fn acp(file: &str) -> Result<PathBuf, String> {
+    let found = ACP.find(&[file.to_owned()]);
+    found.ok_or_else(|| format!("`{file}` is not installed: run `cargo xtask agents`"))
 }
 
 /// Where a package keeps its native program, relative to `node_modules`.
@@ -76,9 +130,4 @@ fn places(name: &str) -> Vec<String> {
     // npm puts a platform package beside its parent, or below it on a conflict.
     let nested = hoisted.iter().map(|place| format!("{name}/node_modules/{place}"));
     hoisted.iter().cloned().chain(nested).collect()
-}
-
-fn lock_hash() -> String {
-    let digest = Sha256::digest(LOCK.as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

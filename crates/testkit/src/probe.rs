@@ -23,8 +23,18 @@ pub fn alive_with(marker: &str) -> Vec<u32> {
 
 /// The resident memory of `pid` in KiB, or `None` if it is gone.
 pub fn rss_kib(pid: u32) -> Option<u64> {
+    status(pid, "VmRSS:")
+}
+
+/// The most resident memory that `pid` ever had in KiB, or `None` if it is gone.
+pub fn peak_rss_kib(pid: u32) -> Option<u64> {
+    status(pid, "VmHWM:")
+}
+
+/// The first number that the kernel tells of `pid` under this name.
+fn status(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 

@@ -40,6 +40,11 @@ pub fn fake_agent_program() -> PathBuf {
     }
 }
 
+/// An agent made with the Agent Client Protocol's own SDK.
+pub fn sdk_agent_program() -> PathBuf {
+    built("sdk-agent")
+}
+
 /// The MCP server with the one tool `echo`.
 pub fn fake_mcp_program() -> PathBuf {
     built("fake-mcp")

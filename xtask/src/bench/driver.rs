@@ -1,5 +1,7 @@
 //! The drivers under measurement, and what differs between them.
 
+use serde_json::json;
+use tieline_wire::text::Str;
 use tieline_wire::{claude, codex_app, codex_exec, jsonrpc, sqeq};
 
 /// A driver, by the name users give its agent.
@@ -68,6 +70,49 @@ impl Driver {
         }
     }
 
+    /// How the fake agent is made to speak this wire for as many turns as come on its stdin.
+    pub(super) fn fake_args_of_turns(self) -> &'static [&'static str] {
+        match self {
+            Self::Claude => &[
+                "--print",
+                "--input-format",
+                "stream-json",
+                "--output-format",
+                "stream-json",
+                "--include-partial-messages",
+            ],
+            _ => self.fake_args(),
+        }
+    }
+
+    /// What goes into the fake agent before its first turn.
+    pub(super) fn fake_opening(self) -> String {
+        match self {
+            Self::Codex => self.fake_input().split_inclusive('\n').take(1).collect(),
+            _ => String::new(),
+        }
+    }
+
+    /// What goes into the fake agent for a turn with this prompt, which is a word or two.
+    pub(super) fn fake_turn(self, prompt: &str) -> String {
+        let line = match self {
+            Self::Codex => json!({"id": 2, "method": "turn/start", "params": {
+                "threadId": "bench",
+                "input": [{"type": "text", "text": prompt}],
+            }}),
+            _ => json!({"type": "user", "message": {"role": "user", "content": prompt}}),
+        };
+        format!("{line}\n")
+    }
+
+    /// What only the last line of a turn has.
+    pub(super) fn end_of_turn(self) -> &'static str {
+        match self {
+            Self::Codex => r#""method":"turn/completed""#,
+            _ => r#""type":"result""#,
+        }
+    }
+
     /// What the lines of a flood are.
     pub(super) fn flood_line(self) -> &'static str {
         match self {
@@ -81,6 +126,26 @@ impl Driver {
     /// Whether text comes in pieces.
     pub(super) fn streams(self) -> bool {
         self != Self::CodexExec
+    }
+
+    /// The new text in a line that is parsed once; for the wires that ACP is measured on.
+    pub(super) fn delta(self, line: &[u8]) -> Option<Str<'_>> {
+        match self {
+            Self::Claude => match claude::parse(line).ok()? {
+                claude::Frame::Stream(stream) => stream.event.delta.text,
+                _ => None,
+            },
+            Self::Codex => match jsonrpc::classify(line) {
+                jsonrpc::Message::Notification { method, params: Some(params) }
+                    if method == "item/agentMessage/delta" =>
+                {
+                    let delta: codex_app::Delta<'_> = serde_json::from_str(params.get()).ok()?;
+                    Some(delta.delta)
+                }
+                _ => None,
+            },
+            Self::CodexExec | Self::CodexProto => None,
+        }
     }
 
     /// Parses a line once, as far as its driver must, and says whether it was one.

@@ -11,7 +11,7 @@ use super::table::{Beside, Goal, Judgement, Line, Quantity};
 use super::{median, percentile};
 
 /// Between two deltas.
-const PACE_MICROS: u64 = 1000;
+pub(super) const PACE_MICROS: u64 = 1000;
 
 /// The middle and the tail of one run, in microseconds.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) fn measure(scene: &Scene) -> anyhow::Result<Vec<Line>> {
     let (mut pipe, mut product) = (Spread::default(), Spread::default());
     for _ in 0..n_rounds {
         let bare = scene.start("the fake agent", scene.fake(Driver::Claude, &script)?)?;
-        pipe.add(&delays(bare, n_deltas, stamps_of_agent)?);
+        pipe.add(&delays(bare, n_deltas, stamps_of_agent(Driver::Claude))?);
         let home = scene.fresh_dir()?;
         let running = scene.tieline_on_fake(Driver::Claude, home.path(), &script)?;
         product.add(&delays(running, n_deltas, stamps_of_tieline)?);
@@ -61,26 +61,35 @@ impl Spread {
     }
 }
 
+/// Finds the stamps in a line.
+pub(super) type Stamps = fn(&[u8]) -> anyhow::Result<Option<String>>;
+
 /// How long each stamped delta took, in microseconds.
-fn delays(
-    mut running: Running,
-    n_deltas: usize,
-    stamps: fn(&[u8]) -> anyhow::Result<Option<String>>,
-) -> anyhow::Result<Vec<f64>> {
+fn delays(mut running: Running, n_deltas: usize, stamps: Stamps) -> anyhow::Result<Vec<f64>> {
     let mut output = Output::with_room_for(n_deltas * 400);
     let mut arrivals = Vec::new();
     while output.read(&mut running.stdout)? > 0 {
         arrivals.push((output.bytes().len(), monotonic_nanos()));
     }
     running.finish()?;
+    delays_in(output.bytes(), &arrivals, n_deltas, stamps)
+}
+
+/// The same in what was read: `arrivals` has the end of each read and its time.
+pub(super) fn delays_in(
+    bytes: &[u8],
+    arrivals: &[(usize, u64)],
+    n_deltas: usize,
+    stamps: Stamps,
+) -> anyhow::Result<Vec<f64>> {
     let mut delays = Vec::with_capacity(n_deltas);
-    let mut arrivals = arrivals.into_iter().peekable();
+    let mut arrivals = arrivals.iter().peekable();
     let (mut end, mut newest) = (0, 0);
-    for line in output.bytes().split_inclusive(|byte| *byte == b'\n') {
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         end += line.len();
         // A line is there when the read that brought its last byte returns.
         while arrivals.next_if(|(until, _)| *until < end).is_some() {}
-        let (_, arrived) = *arrivals.peek().context("every byte was read some time")?;
+        let (_, arrived) = **arrivals.peek().context("every byte was read some time")?;
         for stamp in stamps(line)?.iter().flat_map(|text| text.split_whitespace()) {
             let sent: u64 = stamp.parse().with_context(|| format!("no stamp: {stamp:?}"))?;
             // A reader that fell behind is told again what it knows.
@@ -99,13 +108,16 @@ fn stamps_of_tieline(line: &[u8]) -> anyhow::Result<Option<String>> {
     Ok((line.kind == "delta").then(|| line.text.into_owned()))
 }
 
-fn stamps_of_agent(line: &[u8]) -> anyhow::Result<Option<String>> {
-    let line: serde_json::Value = serde_json::from_slice(line)?;
-    Ok(line.pointer("/event/delta/text").and_then(|text| text.as_str()).map(str::to_owned))
+/// What finds the stamps in the lines of an agent.
+pub(super) fn stamps_of_agent(driver: Driver) -> Stamps {
+    match driver {
+        Driver::Claude => |line| Ok(Driver::Claude.delta(line).map(|text| text.to_string())),
+        _ => |line| Ok(Driver::Codex.delta(line).map(|text| text.to_string())),
+    }
 }
 
 /// The clock of the fake agent's stamps.
-fn monotonic_nanos() -> u64 {
+pub(super) fn monotonic_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

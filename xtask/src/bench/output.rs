@@ -43,12 +43,25 @@ impl Output {
         self.n_filled = 0;
     }
 
+    /// Forgets the first bytes and keeps the rest.
+    pub(super) fn forget(&mut self, n_bytes: usize) {
+        let n_bytes = n_bytes.min(self.n_filled);
+        self.memory.copy_within(n_bytes..self.n_filled, 0);
+        self.n_filled -= n_bytes;
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         self.memory.get(..self.n_filled).unwrap_or_default()
     }
 
     pub(super) fn lines(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes().split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+    }
+
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.memory.truncate(self.n_filled);
+        self.memory.extend_from_slice(bytes);
+        self.n_filled = self.memory.len();
     }
 
     /// Reads once; 0 bytes are the end.

@@ -7,6 +7,8 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
@@ -89,12 +91,23 @@ impl Scene {
         tieline.args(["run", "--format", "jsonl", "--conversation", "bench"]);
         tieline.args(["--agent", driver.name()]);
         tieline.arg("--cwd").arg(self.workspace()).arg("go");
-        tieline.env(driver.variable(), self.programs.join("fake-agent"));
-        tieline.env("FAKE_AGENT_SCRIPT", script);
-        if let Some(version) = driver.fake_version() {
-            tieline.env("FAKE_AGENT_VERSION", version);
-        }
+        self.put_fake_behind(&mut tieline, driver.variable(), driver, script);
         self.start("tieline", tieline)
+    }
+
+    /// Makes the fake agent the one that a program drives; the variable is the program's own.
+    pub(super) fn put_fake_behind(
+        &self,
+        command: &mut Command,
+        variable: &str,
+        driver: Driver,
+        script: &str,
+    ) {
+        command.env(variable, self.programs.join("fake-agent"));
+        command.env("FAKE_AGENT_SCRIPT", script);
+        if let Some(version) = driver.fake_version() {
+            command.env("FAKE_AGENT_VERSION", version);
+        }
     }
 
     /// `tieline` with this home and nothing of the user's.
@@ -114,6 +127,32 @@ impl Scene {
             fake.stdin(File::open(&input)?);
         }
         Ok(fake)
+    }
+
+    /// The fake agent alone, for as many turns as come on its stdin.
+    pub(super) fn fake_with_turns(&self, driver: Driver, script: &str) -> Command {
+        let mut fake = self.clean(self.programs.join("fake-agent"));
+        fake.args(driver.fake_args_of_turns()).env("FAKE_AGENT_SCRIPT", script);
+        fake.stdin(Stdio::piped());
+        fake
+    }
+
+    /// The same in front of a process of this program.
+    pub(super) fn probe_on_turns(
+        &self,
+        driver: Driver,
+        script: &str,
+        probe: &str,
+    ) -> anyhow::Result<(Running, ChildStdin)> {
+        let mut fake = self.fake_with_turns(driver, script);
+        let mut feeder = fake.stdout(Stdio::piped()).spawn()?;
+        let prompts = feeder.stdin.take().context("the agent's input is a pipe")?;
+        let lines = feeder.stdout.take().context("the agent's output is a pipe")?;
+        let mut floor = self.clean(env::current_exe()?);
+        floor.args(["bench-probe", probe, driver.name()]).stdin(lines);
+        let mut running = self.start("the floor", floor)?;
+        running.feeder = Some(feeder);
+        Ok((running, prompts))
     }
 
     /// The fake agent in front of a loop that parses each line once and writes one.
@@ -137,12 +176,12 @@ impl Scene {
         Ok(Running { child, stdout, name: name.to_owned(), stderr, feeder: None })
     }
 
-    fn workspace(&self) -> PathBuf {
+    pub(super) fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
     }
 
     /// A program in an environment in which nothing of the user's changes the measurement.
-    fn clean(&self, program: impl AsRef<OsStr>) -> Command {
+    pub(super) fn clean(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = command(program);
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.dir.path().join("home"));
         command.stdin(Stdio::null());
@@ -151,22 +190,55 @@ impl Scene {
 }
 
 impl Running {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for the end for a while.
+    ///
+    /// # Errors
+    /// When it was a bad one. A process that does not end is killed, which is none.
+    pub(super) fn finish_within(mut self, patience: Duration) -> anyhow::Result<()> {
+        let until = Instant::now() + patience;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > until {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.finish()
+    }
+
     /// Its input, where there is one.
     pub(super) fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
+    /// What it wrote to stderr.
+    pub(super) fn complaint(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap_or_default().trim().to_owned()
+    }
+
     /// Waits for the end, which must be a good one.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let status = self.child.wait()?;
-        if let Some(mut feeder) = self.feeder {
+        if let Some(feeder) = &mut self.feeder {
             feeder.wait()?;
         }
         if !status.success() {
-            let complaint = fs::read_to_string(&self.stderr).unwrap_or_default();
-            bail!("{} failed ({status}): {}", self.name, complaint.trim());
+            bail!("{} failed ({status}): {}", self.name, self.complaint());
         }
         Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended and was waited for is left alone by this.
+        for child in [Some(&mut self.child), self.feeder.as_mut()].into_iter().flatten() {
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) enum Quantity {
     Micros(f64),
     Bytes(f64),
     Ratio(f64),
+    /// It could not be measured; the note says why.
+    Missing,
 }
 
 /// What a number is to be.
@@ -69,6 +71,7 @@ impl Quantity {
     fn number(self) -> f64 {
         match self {
             Self::LinesPerSecond(it) | Self::Micros(it) | Self::Bytes(it) | Self::Ratio(it) => it,
+            Self::Missing => f64::NAN,
         }
     }
 
@@ -80,6 +83,7 @@ impl Quantity {
             Self::Bytes(it) if it >= 1024.0 * 1024.0 => format!("{:.1} MB", it / 1e6),
             Self::Bytes(it) => format!("{:.0} KiB", it / 1024.0),
             Self::Ratio(it) => format!("{it:.2}"),
+            Self::Missing => "is missing".to_owned(),
         }
     }
 }

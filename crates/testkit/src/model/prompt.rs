@@ -48,8 +48,10 @@ impl Prompt {
             collect_tools(&item["tools"], &mut tools);
         }
         let model = body["model"].as_str().unwrap_or_default().to_owned();
-        // Old versions ask a small model about the user's text; that is not a turn.
-        let side_call = tools.is_empty() && model.contains("haiku");
+        // Old versions ask a small model about the user's text, newer ones want a title in a form;
+        // neither is a turn.
+        let wants_form = body["output_config"]["format"]["type"] == "json_schema";
+        let side_call = tools.is_empty() && (wants_form || model.contains("haiku"));
         Prompt {
             dialect,
             scenario: history.scenario.filter(|_| !side_call),

@@ -107,6 +107,7 @@ fn shells(prompt: &Prompt, name: &str) -> Option<Script> {
             Script::tool_then_say(call, "Done with write.")
         }
         "bigout" => run(&format!("seq 1 {}", prompt.n_or(1000)), "That was a lot."),
+        "ticks" => run("for i in 1 2 3 4; do echo tick-$i; sleep 0.4; done", "It ticked."),
         "fail-command" => run(
             "echo before-failure; ls /nonexistent-dir; exit 3",
             "The command failed with exit code 3.",
@@ -129,7 +130,8 @@ fn tools(prompt: &Prompt, name: &str) -> Option<Script> {
     let claude = prompt.dialect == Dialect::Messages;
     let then = |call: Block, text: &str| Script::tool_then_say(call, text);
     Some(match name {
-        "patch" => patch(prompt),
+        "patch" => patch(prompt, Keep::Yes),
+        "patch-delete" => patch(prompt, Keep::No),
         "read" if claude => {
             then(Block::tool("Read", json!({"file_path": prompt.path("README.md")})), "I read it.")
         }
@@ -224,9 +226,16 @@ fn echo(prompt: &Prompt, text: &str) -> Block {
     Block::tool(name, json!({"text": text}))
 }
 
-fn patch(prompt: &Prompt) -> Script {
+/// Whether the file of a patch stays.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Yes,
+    No,
+}
+
+fn patch(prompt: &Prompt, keep: Keep) -> Script {
     let path = prompt.path("notes.txt");
-    let (add, change) = match prompt.dialect {
+    let (add, change, delete) = match prompt.dialect {
         Dialect::Messages => (
             Block::tool("Write", json!({"file_path": path, "content": "alpha\nbeta\n"})),
             Block::tool(
@@ -236,6 +245,7 @@ fn patch(prompt: &Prompt) -> Script {
                     "replace_all": false,
                 }),
             ),
+            shell(prompt, "rm notes.txt"),
         ),
         Dialect::Responses => {
             let patch = |body: &str| {
@@ -248,11 +258,16 @@ fn patch(prompt: &Prompt) -> Script {
             (
                 patch("*** Add File: notes.txt\n+alpha\n+beta"),
                 patch("*** Update File: notes.txt\n@@\n alpha\n-beta\n+gamma"),
+                patch("*** Delete File: notes.txt"),
             )
         }
     };
-    let steps = [Step::Message(vec![add]), Step::Message(vec![change])];
-    Script::new(steps.into_iter().chain([Step::say("Patched notes.txt.")]).collect::<Vec<_>>())
+    let mut steps = vec![Step::Message(vec![add]), Step::Message(vec![change])];
+    if keep == Keep::No {
+        steps.push(Step::Message(vec![delete]));
+    }
+    steps.push(Step::say("Patched notes.txt."));
+    Script::new(steps)
 }
 
 fn plan(claude: bool, first: &str, second: &str) -> Block {

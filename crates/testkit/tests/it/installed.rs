@@ -2,13 +2,17 @@
 
 use std::path::Path;
 
-use tieline_testkit::agents;
+use tieline_testkit::agents::{self, ACP, AGENTS, PROJECTS};
 use tieline_testkit::real::{AgentEnv, CodexConfig, fake_agent_program};
 
 #[test]
-fn the_lock_file_pins_each_agent_and_names_no_host() {
-    assert!(agents::pinned().contains(&"claude".to_owned()));
-    assert!(!agents::LOCK.contains("://registry") && !agents::LOCK.contains("\"resolved\""));
+fn the_lock_files_pin_everything_and_name_no_host() {
+    assert!(AGENTS.pinned().contains(&"claude".to_owned()));
+    assert!(ACP.pinned().contains(&"acpx".to_owned()));
+    for project in PROJECTS {
+        assert!(!project.lock.contains("://registry") && !project.lock.contains("\"resolved\""));
+        assert!(project.install.contains(&"--ignore-scripts"));
+    }
 }
 
 #[test]

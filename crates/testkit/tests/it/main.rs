@@ -3,6 +3,7 @@
 // Clippy knows a test by its attribute and takes the helpers here for other code.
 #![allow(clippy::unwrap_used)]
 
+mod acp;
 mod client;
 mod fake;
 mod fake_agent;
@@ -10,4 +11,6 @@ mod fake_codex;
 mod fake_mcp;
 mod installed;
 mod messages;
+#[cfg(feature = "real-agents")]
+mod real;
 mod responses;

@@ -356,8 +356,10 @@ impl Server {
                 id,
                 r#"{"account":null,"requiresOpenaiAuth":false,"workspaceRouting":null}"#,
             ),
-            "model/list" => self.answer(id, r#"{"data":[],"nextCursor":null}"#),
-            "skills/list" => self.answer(id, r#"{"data":[]}"#),
+            "model/list" => self.answer(id, r#"{"data":[{"id":"gpt-5.5","model":"gpt-5.5","displayName":"GPT-5.5","description":"The default model","hidden":false,"supportedReasoningEfforts":[{"reasoningEffort":"medium","description":"For everyday tasks"}],"defaultReasoningEffort":"medium","inputModalities":["text","image"],"isDefault":true}],"nextCursor":null}"#),
+            "skills/list" | "hooks/list" => self.answer(id, r#"{"data":[]}"#),
+            "permissionProfile/list" => self.answer(id, r#"{"data":[],"nextCursor":null}"#),
+            "config/read" => self.answer(id, r#"{"config":{},"origins":{},"layers":[]}"#),
             method => self.refuse(id, &format!("Invalid request: unknown variant `{method}`")),
         }
     }

@@ -5,9 +5,10 @@
 //! again and again; see `script.rs` for the verbs. Requests are answered by a thread
 //! of their own, so they work while a section plays.
 //!
-//! Its first word chooses the wire: `app-server`, `exec` and `proto` are Codex's, none
-//! of them is Claude's. `FAKE_AGENT_VERSION` is the version of Codex it pretends to be.
+//! Its first word chooses the wire: `app-server`, `exec` and `proto` are Codex's, `acp` is
+//! anybody's, none of them is Claude's. `FAKE_AGENT_VERSION` is the version of Codex it pretends to be.
 
+mod acp;
 mod app;
 mod claude;
 mod exec;
@@ -69,6 +70,10 @@ fn main() -> ExitCode {
         Wire::App => {
             let version = codex.unwrap_or_else(|| "0.166.0".to_owned());
             inbox::listen(app::Server::new(version, sections, output));
+            ExitCode::SUCCESS
+        }
+        Wire::Acp => {
+            inbox::listen(acp::Server::new(sections, output));
             ExitCode::SUCCESS
         }
         Wire::Exec => {

@@ -6,6 +6,8 @@ pub(crate) enum Wire {
     /// Claude Code.
     #[default]
     Claude,
+    /// Any agent of the Agent Client Protocol.
+    Acp,
     /// `codex app-server`.
     App,
     /// `codex exec`.
@@ -85,6 +87,7 @@ impl Options {
 
     fn word(&mut self, word: String, rest: &mut impl Iterator<Item = String>) {
         match (self.wire, word.as_str()) {
+            (Wire::Claude, "acp") => self.wire = Wire::Acp,
             (Wire::Claude, "app-server") => self.wire = Wire::App,
             (Wire::Claude, "exec") => self.wire = Wire::Exec,
             (Wire::Claude, "proto") => self.wire = Wire::Proto,
