@@ -47,16 +47,17 @@ impl Exchange {
 fn sort(line: Line<'_>, board: &mut dyn Switchboard, routed: &mut Vec<Routed>) {
     match line {
         Line::Whole(line) => {
-            let content = ndjson::content(line);
+            let content = ndjson::content(&line);
             if !content.is_empty() {
                 routed.extend(board.incoming(content));
             }
         }
         // Nobody can tell whose it is; each keeps it as something not understood.
-        Line::Unfinished(head) | Line::Oversized { head, .. } => {
-            let mut line = head.to_vec();
-            line.push(b'\n');
-            routed.push(Routed { to: Destination::Everybody, line });
-        }
+        Line::Unfinished(head) => routed.push(torn(&head)),
+        Line::Oversized { head, .. } => routed.push(torn(head)),
     }
+}
+
+fn torn(head: &[u8]) -> Routed {
+    Routed { to: Destination::Everybody, line: [head, b"\n"].concat() }
 }

@@ -6,16 +6,20 @@
 use std::time::Duration;
 
 use tieline_event::{
-    Choice, Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo, FrameRange, Item,
-    ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin, Prompt, Request,
-    RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted, TurnStatus, Unparsed,
-    Usage,
+    BLOB_THRESHOLD, Choice, Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo,
+    FrameRange, Item, ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin,
+    Prompt, Request, RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted,
+    TurnStatus, Unparsed, Usage,
 };
 
 use crate::chore::{Chore, ChoreId};
 
+mod growth;
+
 #[cfg(test)]
 mod tests;
+
+pub use growth::{Growing, Growth};
 
 /// What a driver gives to the outside.
 ///
@@ -106,7 +110,7 @@ pub struct OpenItem {
     /// What stands around it.
     pub meta: Meta,
     /// What streamed so far.
-    pub streamed: String,
+    pub streamed: Growth,
     stream: Option<Stream>,
     /// It goes on after its turn.
     detached: bool,
@@ -115,11 +119,11 @@ pub struct OpenItem {
 impl OpenItem {
     /// The item as it stands, with what streamed.
     pub fn snapshot(&self) -> Item {
-        with_streamed(self.item.clone(), self.streamed.clone())
+        with_streamed(self.item.clone(), &self.streamed)
     }
 }
 
-fn with_streamed(mut item: Item, streamed: String) -> Item {
+fn with_streamed(mut item: Item, streamed: &Growth) -> Item {
     if streamed.is_empty() {
         return item;
     }
@@ -128,7 +132,7 @@ fn with_streamed(mut item: Item, streamed: String) -> Item {
         | ItemBody::Reasoning { text, .. }
         | ItemBody::Plan { text }
         | ItemBody::Review { text }
-        | ItemBody::Command { output: text, .. } => *text = Text::from(streamed),
+        | ItemBody::Command { output: text, .. } => *text = Text::from(streamed.to_text()),
         _ => {}
     }
     item
@@ -167,6 +171,8 @@ pub struct Ledger {
     session_usage: Option<Usage>,
     frame: Option<FrameNo>,
     outputs: Vec<Output>,
+    /// Items that began to stream.
+    growing: Vec<Growing>,
     writes: Vec<u8>,
     /// What is not to be kept of what is to be written.
     secrets: Vec<String>,
@@ -248,6 +254,11 @@ impl Ledger {
     /// Takes what is to be stored and shown.
     pub fn take_outputs(&mut self) -> Vec<Output> {
         std::mem::take(&mut self.outputs)
+    }
+
+    /// Takes the items that began to stream. Their deltas are among the outputs, or will be.
+    pub fn take_growing(&mut self) -> Vec<Growing> {
+        std::mem::take(&mut self.growing)
     }
 
     /// How much is to be stored and shown.
@@ -394,7 +405,7 @@ impl Ledger {
             item: item.clone(),
             turn: turn.clone(),
             meta: meta.clone(),
-            streamed: String::new(),
+            streamed: Growth::default(),
             stream: None,
             detached: false,
         });
@@ -404,6 +415,14 @@ impl Ledger {
     /// An item that is open.
     pub fn item(&self, id: &str) -> Option<&Item> {
         self.items.iter().rev().find(|open| open.item.id.as_str() == id).map(|open| &open.item)
+    }
+
+    /// The whole text of an item, which is then to be completed with it. A long text that streamed is
+    /// given on as it is, and not held twice.
+    pub fn whole_text(&self, id: &str, text: &str) -> Text {
+        let open = self.items.iter().rev().find(|open| open.item.id.as_str() == id);
+        let open = open.filter(|_| text.len() > BLOB_THRESHOLD);
+        open.and_then(|open| open.streamed.take_if(text)).map_or_else(|| text.into(), Text::from)
     }
 
     /// An open item goes on after its turn.
@@ -435,7 +454,8 @@ impl Ledger {
         self.push(turn, meta.parent, meta.native, Kind::ItemCompleted(item));
     }
 
-    /// An open item grew. Growth of an item nobody opened is not told.
+    /// An open item grew. Growth of an item nobody opened is not told, and what follows upon itself
+    /// before it is taken is one delta.
     pub fn delta(&mut self, id: &str, stream: Stream, text: &str) {
         if text.is_empty() {
             return;
@@ -444,25 +464,36 @@ impl Ledger {
         else {
             return;
         };
-        if open.stream != Some(stream) {
-            open.stream = Some(stream);
-            open.streamed.clear();
-        }
-        let Some(turn) =
-            open.turn.clone().or_else(|| self.turns.last().map(|turn| turn.id.clone()))
+        let Some(turn) = open.turn.as_ref().or_else(|| self.turns.last().map(|turn| &turn.id))
         else {
             return;
         };
-        let offset = open.streamed.len() as u64;
-        open.streamed.push_str(text);
-        self.outputs.push(Output::Delta(Delta {
-            turn,
-            item: open.item.id.clone(),
-            parent: open.meta.parent.clone(),
-            stream,
-            offset,
-            text: text.to_owned(),
-        }));
+        if open.stream != Some(stream) {
+            open.stream = Some(stream);
+            // Who was shown the other stream may still read it.
+            open.streamed = Growth::default();
+            self.growing.push(Growing {
+                turn: turn.clone(),
+                item: open.item.id.clone(),
+                parent: open.meta.parent.clone(),
+                stream,
+                text: open.streamed.clone(),
+            });
+        }
+        let offset = open.streamed.push(text);
+        match self.outputs.last_mut() {
+            Some(Output::Delta(last)) if last.stream == stream && last.item == open.item.id => {
+                last.text.push_str(text);
+            }
+            _ => self.outputs.push(Output::Delta(Delta {
+                turn: turn.clone(),
+                item: open.item.id.clone(),
+                parent: open.meta.parent.clone(),
+                stream,
+                offset,
+                text: text.to_owned(),
+            })),
+        }
     }
 
     /// The agent asks.
@@ -614,7 +645,7 @@ impl Ledger {
                 continue;
             };
             let open = self.items.remove(index);
-            let mut item = with_streamed(open.item, open.streamed);
+            let mut item = with_streamed(open.item, &open.streamed);
             item.status = ItemStatus::Cancelled;
             self.push(open.turn, open.meta.parent, open.meta.native, Kind::ItemCompleted(item));
         }

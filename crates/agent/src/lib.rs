@@ -39,5 +39,5 @@ pub use driver::{
     ServeError, Share, Switchboard, checked_argument,
 };
 pub use exchange::Exchange;
-pub use ledger::{Draft, Ledger, Meta, OpenItem, Output, TurnEnd};
+pub use ledger::{Draft, Growing, Growth, Ledger, Meta, OpenItem, Output, TurnEnd};
 pub use session::{Direction, Session};

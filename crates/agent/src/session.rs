@@ -1,5 +1,7 @@
 //! One agent process seen as bytes: framer, driver and ledger together.
 
+use std::borrow::Cow;
+
 use tieline_event::{
     Answer, Content, EndSignal, FrameNo, Kind, Mode, Origin, Policy, Prompt, RequestId, Resolved,
     TurnId, TurnStatus, Unparsed,
@@ -85,9 +87,8 @@ impl Session {
         self.driver.started(&mut self.ledger);
     }
 
-    /// Takes bytes of the agent's stdout. Every line is given to `keep` as received before the
-    /// driver sees it.
-    pub fn read(&mut self, chunk: &[u8], mut keep: impl FnMut(Direction, &[u8])) {
+    /// Takes bytes of the agent's stdout. Every line is given to `keep` as received.
+    pub fn read(&mut self, chunk: &[u8], mut keep: impl FnMut(Direction, Cow<'_, [u8]>)) {
         let Self { framer, driver, ledger, next_frame, .. } = self;
         framer.feed(chunk, |line| see(line, driver.as_mut(), ledger, next_frame, &mut keep));
         // An interrupt is over with the turn it was meant for.
@@ -96,14 +97,17 @@ impl Session {
 
     /// Takes what is to be written to the agent; each line is given to `keep`. The flag says that
     /// the input is to be closed afterwards.
-    pub fn take_writes(&mut self, mut keep: impl FnMut(Direction, &[u8])) -> (Vec<u8>, bool) {
+    pub fn take_writes(
+        &mut self,
+        mut keep: impl FnMut(Direction, Cow<'_, [u8]>),
+    ) -> (Vec<u8>, bool) {
         let bytes = self.ledger.take_writes();
         let mut secrets = std::mem::take(&mut self.secrets);
         secrets.extend(self.ledger.take_secrets());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             match masked(line, &secrets) {
-                None => keep(Direction::In, line),
-                Some(masked) => keep(Direction::In, &masked),
+                None => keep(Direction::In, Cow::Borrowed(line)),
+                Some(masked) => keep(Direction::In, Cow::Owned(masked)),
             }
             self.next_frame = self.next_frame.next();
         }
@@ -111,8 +115,8 @@ impl Session {
     }
 
     /// Keeps a piece of the agent's stderr.
-    pub fn keep_stderr(&mut self, bytes: &[u8], mut keep: impl FnMut(Direction, &[u8])) {
-        keep(Direction::Err, bytes);
+    pub fn keep_stderr(&mut self, bytes: &[u8], mut keep: impl FnMut(Direction, Cow<'_, [u8]>)) {
+        keep(Direction::Err, Cow::Borrowed(bytes));
         self.next_frame = self.next_frame.next();
     }
 
@@ -248,7 +252,7 @@ impl Session {
 
     /// The agent is gone and its output read to the end. The one path on which a turn fails
     /// without the agent's word.
-    pub fn exited(&mut self, exit: &ExitInfo, mut keep: impl FnMut(Direction, &[u8])) {
+    pub fn exited(&mut self, exit: &ExitInfo, mut keep: impl FnMut(Direction, Cow<'_, [u8]>)) {
         let Self { framer, driver, ledger, next_frame, .. } = self;
         framer.finish(|line| see(line, driver.as_mut(), ledger, next_frame, &mut keep));
         ledger.at_frame(None);
@@ -276,29 +280,29 @@ fn see(
     driver: &mut dyn Driver,
     ledger: &mut Ledger,
     next_frame: &mut FrameNo,
-    keep: &mut impl FnMut(Direction, &[u8]),
+    keep: &mut impl FnMut(Direction, Cow<'_, [u8]>),
 ) {
     ledger.at_frame(Some(*next_frame));
     *next_frame = next_frame.next();
     match line {
         Line::Whole(line) => {
-            keep(Direction::Out, line);
-            let content = ndjson::content(line);
+            let content = ndjson::content(&line);
             if !content.is_empty() {
                 driver.line(content, ledger);
             }
+            keep(Direction::Out, line);
         }
         Line::Unfinished(line) => {
-            keep(Direction::Out, line);
             // A last line may lack nothing but its terminator.
-            if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() {
-                driver.line(ndjson::content(line), ledger);
+            if serde_json::from_slice::<serde::de::IgnoredAny>(&line).is_ok() {
+                driver.line(ndjson::content(&line), ledger);
             } else {
-                ledger.unparsed("end of input in the middle of a line", line);
+                ledger.unparsed("end of input in the middle of a line", &line);
             }
+            keep(Direction::Out, line);
         }
         Line::Oversized { head, bytes, sha256 } => {
-            keep(Direction::Out, head);
+            keep(Direction::Out, Cow::Borrowed(head));
             let sha256 = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
             let unparsed = Unparsed::new("the line is longer than the limit", head);
             ledger.emit(Kind::Unparsed(Unparsed { bytes, sha256: Some(sha256), ..unparsed }));

@@ -1,5 +1,6 @@
 //! An agent's process and its session: the only place where their bytes move.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tieline_agent::{Direction, ExitInfo, Plan, Session};
@@ -281,7 +282,7 @@ fn keep_stderr(session: &mut Session, frames: &mut FrameBuf, piece: &StderrChunk
     session.keep_stderr(&piece.bytes, |direction, bytes| keep(frames, direction, now, bytes));
 }
 
-fn keep(frames: &mut FrameBuf, direction: Direction, now: Timestamp, bytes: &[u8]) {
+fn keep(frames: &mut FrameBuf, direction: Direction, now: Timestamp, bytes: Cow<'_, [u8]>) {
     let direction = match direction {
         Direction::In => tieline_store::Direction::In,
         Direction::Out => tieline_store::Direction::Out,

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tieline_agent::Growing;
 use tieline_event::{Delta, Event, ItemId, Kind, Seq, Stream};
 use tokio::sync::watch;
 
@@ -65,23 +66,38 @@ impl Seen {
         }
     }
 
-    /// What was not seen of a text, if anything, and whether that is all of it.
-    fn rest_of(&self, whole: &Delta) -> Option<(Entry, bool)> {
-        let seen =
-            self.0.iter().find(|(item, stream, _)| *item == whole.item && *stream == whole.stream);
-        let offset = seen.map_or(0, |(.., seen)| *seen);
-        let unseen = whole.text.get(usize::try_from(offset).ok()?..)?;
-        let text = unseen.get(..unseen.floor_char_boundary(PIECE))?;
-        let rest = Delta {
-            turn: whole.turn.clone(),
-            item: whole.item.clone(),
-            parent: whole.parent.clone(),
-            stream: whole.stream,
-            offset,
-            text: text.to_owned(),
+    /// What was not seen of a text, if anything.
+    fn rest_of(&self, grown: &Grown) -> Option<Rest> {
+        let Grown { growing, shown } = grown;
+        let of = |(item, stream, _): &&(ItemId, Stream, u64)| growing.is(item, *stream);
+        let offset = self.0.iter().find(of).map_or(0, |(.., seen)| *seen);
+        if offset >= *shown {
+            return None;
+        }
+        let Some(text) = growing.text.piece(offset, *shown, PIECE).filter(|it| !it.is_empty())
+        else {
+            return Some(Rest { piece: None, is_all: false });
         };
-        (!text.is_empty()).then(|| (Entry::Delta(Arc::new(rest)), text.len() == unseen.len()))
+        let is_all = offset + text.len() as u64 == *shown;
+        let rest = Delta {
+            turn: growing.turn.clone(),
+            item: growing.item.clone(),
+            parent: growing.parent.clone(),
+            stream: growing.stream,
+            offset,
+            text,
+        };
+        Some(Rest { piece: Some(Entry::Delta(Arc::new(rest))), is_all })
     }
+}
+
+/// What a subscriber has not seen of a growing text.
+#[derive(Debug)]
+struct Rest {
+    /// The next piece; none when the whole is on its way with the end of its item.
+    piece: Option<Entry>,
+    /// Nothing was shown behind that piece.
+    is_all: bool,
 }
 
 /// What a subscriber does next.
@@ -116,9 +132,16 @@ struct State {
     max_bytes: usize,
     /// The last event that was shown.
     shown: Seq,
-    /// Whole texts of items that are still growing, for subscribers that come in the middle.
-    growing: Vec<Delta>,
+    /// Items that are still growing, for subscribers that come in the middle.
+    growing: Vec<Grown>,
     closed: Option<Closing>,
+}
+
+/// An item that is still growing, and how much of it was shown. Its text may be ahead of that.
+#[derive(Debug)]
+struct Grown {
+    growing: Growing,
+    shown: u64,
 }
 
 /// How a conversation was closed.
@@ -159,6 +182,13 @@ impl Tail {
         self.changed.send_modify(|count| *count += 1);
     }
 
+    /// An item begins to grow: its deltas follow.
+    pub(crate) fn grows(&self, growing: Growing) {
+        let mut state = self.lock();
+        state.growing.retain(|it| !it.growing.is(&growing.item, growing.stream));
+        state.growing.push(Grown { growing, shown: 0 });
+    }
+
     /// Nothing follows; `trouble` says why, unless somebody wanted it so.
     pub(crate) fn close(&self, trouble: Option<String>) {
         self.lock().closed.get_or_insert(Closing { trouble });
@@ -194,13 +224,16 @@ impl Tail {
             Position::Tail(index) if index >= state.base => index,
             _ if cursor < state.shown => return Step::ReadStore(state.shown),
             _ => {
-                let missed = state.growing.iter().filter_map(|whole| seen.rest_of(whole));
-                let (missed, whole): (Vec<Entry>, Vec<bool>) = missed.unzip();
-                if !missed.is_empty() {
-                    let has_all = whole.into_iter().all(|is_whole| is_whole);
-                    let position =
-                        if has_all { Position::Tail(state.end()) } else { Position::Store };
-                    return Step::Show(missed, position);
+                let missed = state.growing.iter().filter_map(|grown| seen.rest_of(grown));
+                let missed: Vec<Rest> = missed.collect();
+                let has_all = missed.iter().all(|rest| rest.is_all);
+                let position = if has_all { Position::Tail(state.end()) } else { Position::Store };
+                let pieces: Vec<Entry> = missed.into_iter().filter_map(|rest| rest.piece).collect();
+                if !pieces.is_empty() {
+                    return Step::Show(pieces, position);
+                }
+                if !has_all && state.closed.is_none() {
+                    return Step::Wait(position);
                 }
                 state.end()
             }
@@ -232,9 +265,12 @@ impl State {
             Entry::Event(shown) => {
                 self.shown = shown.event.seq;
                 match &shown.event.kind {
-                    Kind::ItemCompleted(item) => self.growing.retain(|it| it.item != item.id),
+                    Kind::ItemCompleted(item) => {
+                        self.growing.retain(|it| it.growing.item != item.id);
+                    }
                     Kind::TurnCompleted(_) => {
-                        self.growing.retain(|it| Some(&it.turn) != shown.event.turn.as_ref());
+                        let turn = shown.event.turn.as_ref();
+                        self.growing.retain(|it| Some(&it.growing.turn) != turn);
                     }
                     _ => {}
                 }
@@ -251,11 +287,9 @@ impl State {
     }
 
     fn grow(&mut self, delta: &Delta) {
-        let same = |it: &&mut Delta| it.item == delta.item && it.stream == delta.stream;
-        match self.growing.iter_mut().rev().find(same) {
-            Some(whole) => whole.text.push_str(&delta.text),
-            None if delta.offset == 0 => self.growing.push(delta.clone()),
-            None => {}
+        let same = |it: &&mut Grown| it.growing.is(&delta.item, delta.stream);
+        if let Some(grown) = self.growing.iter_mut().rev().find(same) {
+            grown.shown = delta.offset + delta.text.len() as u64;
         }
     }
 }

@@ -43,6 +43,7 @@ pub fn init() {
             Ok(_) | Err(_) => 1,
         });
     }
+    sys::give_back_memory();
     crate::spawner::adopt_orphans();
 }
 

@@ -211,6 +211,16 @@ pub(crate) fn release_streams() {
     }
 }
 
+/// Memory of a megabyte and more goes back to the system once it is free. The C library would raise
+/// that limit with each long text it has seen, and keep the memory of the next ones.
+pub(crate) fn give_back_memory() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: sets a number of the allocator; one it does not take changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+    }
+}
+
 /// Sends a signal to a process, or to a group if `pid` is negative.
 pub(crate) fn kill(pid: i32, signal: c_int) -> io::Result<()> {
     // SAFETY: no memory is involved.

@@ -6,6 +6,7 @@
 //! length; the last two are LEB128. The first frame of a buffer has its time whole, so buffers can
 //! be joined end to end.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use tieline_event::{FrameNo, Timestamp};
@@ -79,8 +80,14 @@ impl FrameBuf {
         Self { first, bytes: Vec::with_capacity(bytes), ..Self::default() }
     }
 
-    /// Adds a frame and says which number it got.
-    pub fn append(&mut self, dir: Direction, ts: Timestamp, bytes: &[u8]) -> FrameNo {
+    /// Adds a frame and says which number it got. The memory of a long one is taken over.
+    pub fn append<'a>(
+        &mut self,
+        dir: Direction,
+        ts: Timestamp,
+        bytes: impl Into<Cow<'a, [u8]>>,
+    ) -> FrameNo {
+        let bytes = bytes.into();
         let millis = ts.as_millis();
         match self.last.and_then(|last| u64::try_from(millis.checked_sub(last)?).ok()) {
             Some(later) => {
@@ -93,7 +100,13 @@ impl FrameBuf {
             }
         }
         push_number(&mut self.bytes, bytes.len() as u64);
-        self.bytes.extend_from_slice(bytes);
+        match bytes {
+            Cow::Owned(mut long) if long.len() > self.bytes.len() => {
+                long.splice(..0, self.bytes.drain(..));
+                self.bytes = long;
+            }
+            bytes => self.bytes.extend_from_slice(&bytes),
+        }
         self.newest = if self.last.is_none() { millis } else { self.newest.max(millis) };
         self.last = Some(millis);
         let no = self.next();

@@ -51,7 +51,7 @@ impl Tail {
             raw_bytes,
         };
         if self.bytes + raw_bytes as u64 >= segment_bytes as u64 {
-            return self.close(connection, packer, buffers, extent);
+            return self.close(connection, packer, buffers, extent, segment_bytes);
         }
         let data = match buffers {
             [only] => Packed { codec: 0, data: only.as_bytes() },
@@ -82,10 +82,13 @@ impl Tail {
         packer: &mut Packer,
         buffers: &[&FrameBuf],
         extent: Extent,
+        segment_bytes: usize,
     ) -> Result<(), Error> {
         let next = extent.first + extent.n_frames;
         match buffers {
-            [only] if self.bytes == 0 => {
+            // One that is a segment by itself is not copied to be joined with what lies before it.
+            [only] if self.bytes == 0 || extent.raw_bytes >= segment_bytes => {
+                self.compact(connection, packer)?;
                 let data = packer.pack(only.as_bytes())?;
                 insert(connection, self.conversation, &extent, &data)?;
             }

@@ -1,5 +1,7 @@
 //! Lines of a byte stream, bounded.
 
+use std::borrow::Cow;
+
 use memchr::memchr;
 use sha2::{Digest, Sha256};
 
@@ -18,10 +20,10 @@ const KEEP: usize = 256 * 1024;
 /// One line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
-    /// A line with its terminator, as received.
-    Whole(&'a [u8]),
+    /// A line with its terminator, as received. A long one is the receiver's to keep.
+    Whole(Cow<'a, [u8]>),
     /// The last line, which the end of input cut off before its terminator.
-    Unfinished(&'a [u8]),
+    Unfinished(Cow<'a, [u8]>),
     /// A line over the limit: only its head was kept.
     Oversized {
         /// The first bytes.
@@ -65,10 +67,10 @@ impl Framer {
             let (line, rest) = chunk.split_at(end + 1);
             chunk = rest;
             if self.partial.is_empty() && self.oversized.is_none() && end <= self.limit {
-                take(Line::Whole(line));
+                take(Line::Whole(Cow::Borrowed(line)));
             } else {
                 self.hold(line);
-                self.hand_out(&mut take, |line| Line::Whole(line));
+                self.hand_out(&mut take);
             }
         }
         if !chunk.is_empty() {
@@ -78,8 +80,10 @@ impl Framer {
 
     /// The input is over: hands out what is left.
     pub fn finish(&mut self, mut take: impl FnMut(Line<'_>)) {
-        if !self.partial.is_empty() {
-            self.hand_out(&mut take, |line| Line::Unfinished(line));
+        if self.oversized.is_some() {
+            self.hand_out(&mut take);
+        } else if !self.partial.is_empty() {
+            take(Line::Unfinished(Cow::Owned(std::mem::take(&mut self.partial))));
         }
     }
 
@@ -112,9 +116,12 @@ impl Framer {
         self.partial.extend_from_slice(bytes);
     }
 
-    fn hand_out(&mut self, take: &mut impl FnMut(Line<'_>), whole: fn(&[u8]) -> Line<'_>) {
+    fn hand_out(&mut self, take: &mut impl FnMut(Line<'_>)) {
         match self.oversized.take() {
-            None => take(whole(&self.partial)),
+            None if self.partial.len() > KEEP => {
+                take(Line::Whole(Cow::Owned(std::mem::take(&mut self.partial))));
+            }
+            None => take(Line::Whole(Cow::Borrowed(&self.partial))),
             Some(Oversized { hash, bytes }) => {
                 take(Line::Oversized { head: &self.partial, bytes, sha256: hash.finalize().into() })
             }

@@ -27,8 +27,8 @@ pub(super) fn main(driver: Driver) -> anyhow::Result<()> {
         }
         framer.feed(buffer.get(..n).unwrap_or_default(), |line| {
             if let Line::Whole(line) = line {
-                n_unread += u64::from(!driver.parses(ndjson::content(line)));
-                written.extend_from_slice(line);
+                n_unread += u64::from(!driver.parses(ndjson::content(&line)));
+                written.extend_from_slice(&line);
             }
         });
         // One write for all lines of a read: a floor that wrote line by line would be a low one.

@@ -281,7 +281,7 @@ impl AcpDriver {
 /// What an open item has printed so far.
 fn streamed(item: &ItemId, ledger: &Ledger) -> String {
     let open = ledger.open_items().iter().find(|open| open.item.id == *item);
-    open.map(|open| open.streamed.clone()).unwrap_or_default()
+    open.map(|open| open.streamed.to_text()).unwrap_or_default()
 }
 
 fn steps(plan: &read::Plan, ledger: &mut Ledger) {

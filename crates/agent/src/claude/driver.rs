@@ -306,12 +306,14 @@ impl ClaudeDriver {
             let status = if frame.aborted { ItemStatus::Cancelled } else { ItemStatus::Ok };
             match &*block.kind {
                 "text" => {
-                    let text = block.text.as_deref().unwrap_or_default().into();
+                    let text = block.text.as_deref().unwrap_or_default();
+                    let text = ledger.whole_text(id.as_str(), text);
                     let body = ItemBody::AgentMessage { text };
                     ledger.complete_item(meta, Item { id, status, body });
                 }
                 "thinking" | "redacted_thinking" => {
-                    let text = block.thinking.as_deref().unwrap_or_default().into();
+                    let text = block.thinking.as_deref().unwrap_or_default();
+                    let text = ledger.whole_text(id.as_str(), text);
                     let signature = block.signature.as_deref().map(str::to_owned);
                     let body = ItemBody::Reasoning { text, signature };
                     ledger.complete_item(meta, Item { id, status, body });

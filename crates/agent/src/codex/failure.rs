@@ -95,6 +95,17 @@ pub(crate) fn explain_exit(exit: &ExitInfo, spoke: bool) -> Failure {
         return failure(FailureCode::AgentCannotStart, "Codex cannot read its configuration")
             .hint("correct ~/.codex/config.toml, or what args in our configuration say");
     }
+    if stderr.contains("waiting for state db backfill") {
+        return failure(
+            FailureCode::AgentCannotStart,
+            "an earlier start of Codex was cut off, and this one waited for it in vain",
+        )
+        .hint("try again in a while: Codex gives it up 15 minutes after that start");
+    }
+    if stderr.contains("failed to initialize state runtime") {
+        return failure(FailureCode::AgentCannotStart, "two of Codex began at the same moment")
+            .hint("try again");
+    }
     if stderr.contains(MISSING) {
         return failure(FailureCode::NotLoggedIn, "Codex misses the key of its model provider")
             .hint(pass_it(stderr));

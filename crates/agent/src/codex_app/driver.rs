@@ -39,8 +39,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How long the server has to answer the greeting.
-pub(super) const GREETING: Duration = Duration::from_secs(30);
+/// How long the server has to answer the greeting. 0.166 waits up to 30 seconds for another one that
+/// reads the history of the same home, and then says so itself.
+pub(super) const GREETING: Duration = Duration::from_secs(45);
 
 /// How long the server has to begin the work at a goal. 0.166 needs 33 ms.
 pub(super) const GOAL_BEGINS: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 use tieline_event::{
-    ChangeKind, Content, FileChange, Gist, ItemBody, ItemStatus, Json, ToolClass, ToolKind,
+    ChangeKind, Content, FileChange, Gist, ItemBody, ItemStatus, Json, Text, ToolClass, ToolKind,
 };
 use tieline_wire::codex_app::{Change, Item};
 use tieline_wire::text::Str;
@@ -12,18 +12,19 @@ use crate::codex::{
 };
 use crate::words::first_line;
 
-/// What an item is; `None` for a kind nobody knows.
-pub(super) fn body(item: &Item<'_>) -> Option<ItemBody> {
+/// What an item is; `None` for a kind nobody knows. `whole` makes a text of what may have streamed.
+pub(super) fn body(item: &Item<'_>, whole: impl Fn(&str) -> Text) -> Option<ItemBody> {
+    let whole = |text: &Option<Str<'_>>| whole(text.as_deref().unwrap_or_default());
     let owned = |text: &Option<Str<'_>>| text.as_deref().unwrap_or_default().to_owned();
     Some(match &*item.kind {
-        "agentMessage" => ItemBody::AgentMessage { text: owned(&item.text).into() },
-        "plan" => ItemBody::Plan { text: owned(&item.text).into() },
+        "agentMessage" => ItemBody::AgentMessage { text: whole(&item.text) },
+        "plan" => ItemBody::Plan { text: whole(&item.text) },
         "reasoning" => ItemBody::Reasoning { text: reasoning(item).into(), signature: None },
         "commandExecution" => ItemBody::Command {
             command: bare_command(item.command.as_deref().unwrap_or_default()),
             cwd: item.cwd.as_deref().map(str::to_owned),
             description: None,
-            output: owned(&item.aggregated_output).into(),
+            output: whole(&item.aggregated_output),
             exit_code: item.exit_code,
             background: false,
             gist: gist(item.command_actions),

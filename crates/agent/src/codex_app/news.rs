@@ -178,7 +178,12 @@ impl AppDriver {
         }
         // The model has answered.
         self.ask_around(ledger);
-        let Some(mut body) = item::body(it) else {
+        let open = self.names.get(&*it.id).filter(|_| is_over);
+        let whole = |text: &str| match open {
+            Some(open) => ledger.whole_text(open.as_str(), text),
+            None => text.into(),
+        };
+        let Some(mut body) = item::body(it, whole) else {
             ledger.unparsed(format!("unknown item {:?}", &*it.kind), line);
             return;
         };
@@ -484,7 +489,7 @@ fn keep_streamed(body: &mut ItemBody, id: &ItemId, ledger: &Ledger) {
     }
     let open = ledger.open_items().iter().find(|open| open.item.id == *id);
     if let Some(open) = open.filter(|open| !open.streamed.is_empty()) {
-        *text = open.streamed.as_str().into();
+        *text = open.streamed.to_text().into();
     }
 }
 

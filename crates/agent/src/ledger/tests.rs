@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use tieline_event::{
-    EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind, Origin, Prompt,
-    Request, RequestBody, Stream, TurnStatus,
+    BLOB_THRESHOLD, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId, ItemStatus, Kind,
+    Origin, Prompt, Request, RequestBody, Stream, TurnStatus,
 };
 
 use super::{Ledger, Meta, Output, TurnEnd};
@@ -58,13 +58,47 @@ fn the_end_of_a_turn_closes_what_is_open_in_it() {
             "turn.started",
             "open m",
             "delta m@0",
-            "delta m@8",
             "request.opened",
             "request.expired",
             "Cancelled m",
             "turn.completed",
         ]
     );
+}
+
+#[test]
+fn what_comes_at_once_is_one_delta_and_the_books_read_along() {
+    let mut ledger = Ledger::new(0, None);
+    ledger.begin_turn(Origin::Human, None);
+    for id in ["m", "n"] {
+        ledger.upsert_item(Meta::default(), message(id, ItemStatus::InProgress, ""));
+    }
+    ledger.take_outputs();
+    for (id, text) in [("m", "a"), ("m", "b"), ("n", "c"), ("m", "d")] {
+        ledger.delta(id, Stream::Text, text);
+    }
+    assert_eq!(told(&mut ledger), ["delta m@0", "delta n@0", "delta m@2"]);
+    ledger.delta("m", Stream::Text, "e");
+    assert_eq!(told(&mut ledger), ["delta m@3"]);
+    let growing = ledger.take_growing();
+    let texts: Vec<_> = growing.iter().map(|it| (it.item.as_str(), it.text.to_text())).collect();
+    assert_eq!(texts, [("m", "abde".to_owned()), ("n", "c".to_owned())]);
+}
+
+#[test]
+fn a_long_text_that_streamed_is_given_on_and_not_copied() {
+    let long = "x".repeat(BLOB_THRESHOLD + 1);
+    let mut ledger = Ledger::new(0, None);
+    ledger.begin_turn(Origin::Human, None);
+    for (id, text) in [("same", long.as_str()), ("other", "y"), ("short", "z")] {
+        ledger.upsert_item(Meta::default(), message(id, ItemStatus::InProgress, ""));
+        ledger.delta(id, Stream::Text, text);
+    }
+    let growing = ledger.take_growing();
+    assert_eq!(ledger.whole_text("same", &long), long.as_str().into());
+    assert_eq!(ledger.whole_text("other", &long), long.as_str().into());
+    assert_eq!(ledger.whole_text("short", "z"), "z".into());
+    assert_eq!(growing.iter().map(|it| it.text.len()).collect::<Vec<_>>(), [0, 1, 1]);
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl Program {
         let mut bad = None;
         let mut line = |line: Line<'_>| {
             let said = match line {
-                Line::Whole(line) | Line::Unfinished(line) => match ndjson::content(line) {
+                Line::Whole(line) | Line::Unfinished(line) => match ndjson::content(&line) {
                     [] => Ok(()),
                     content => player.line(content).map_err(|err| err.to_string()),
                 },

@@ -80,7 +80,7 @@ impl Stage {
         let kept = &mut self.kept;
         self.session.read(line, |direction, bytes| {
             assert_eq!(direction, Direction::Out);
-            kept.extend_from_slice(bytes);
+            kept.extend_from_slice(&bytes);
         });
         self.settle();
     }
@@ -146,7 +146,7 @@ impl Stage {
 
     fn finish(&mut self, exit: &ExitInfo) {
         let Self { session, kept, .. } = self;
-        session.exited(exit, |_, bytes| kept.extend_from_slice(bytes));
+        session.exited(exit, |_, bytes| kept.extend_from_slice(&bytes));
         self.settle();
     }
 

@@ -63,7 +63,7 @@ impl Replay {
         let kept = &mut self.kept;
         self.session.read(line, |direction, bytes| {
             assert_eq!(direction, Direction::Out);
-            kept.extend_from_slice(bytes);
+            kept.extend_from_slice(&bytes);
         });
         self.settle();
     }
@@ -139,7 +139,7 @@ fn replay(recording: &Recording) -> Replay {
     }
     said.for_each(|(_, line)| replay.say(line));
     let Replay { session, kept, .. } = &mut replay;
-    session.exited(&recording.exit, |_, bytes| kept.extend_from_slice(bytes));
+    session.exited(&recording.exit, |_, bytes| kept.extend_from_slice(&bytes));
     replay.settle();
     assert_eq!(replay.kept, out, "frames are the input byte for byte");
     replay
@@ -165,7 +165,7 @@ fn any_chunking_and_any_cut_ends_the_turn_once() {
         }
         let exit = ExitInfo { signal: Some(9), ..ExitInfo::default() };
         let Replay { session, kept, .. } = &mut replay;
-        session.exited(&exit, |_, bytes| kept.extend_from_slice(bytes));
+        session.exited(&exit, |_, bytes| kept.extend_from_slice(&bytes));
         replay.settle();
         assert_eq!(replay.kept, recording.out[..cut]);
         let ends = replay.outputs.iter().filter(|output| {
@@ -300,7 +300,7 @@ fn woken(launch: &Launch<'_>) -> (Replay, String) {
     let mut session = Session::new(Box::new(driver), ledger, 64 << 20, FrameNo(1));
     session.started();
     let mut kept = Vec::new();
-    let (written, _) = session.take_writes(|_, line| kept.extend_from_slice(line));
+    let (written, _) = session.take_writes(|_, line| kept.extend_from_slice(&line));
     assert_eq!(written.is_empty(), kept.is_empty());
     let replay = Replay { session, outputs: vec![], kept, requests: BTreeMap::new() };
     (replay, String::from_utf8(written).unwrap())

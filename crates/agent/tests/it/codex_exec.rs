@@ -67,14 +67,14 @@ impl Replay {
         let kept = &mut self.kept;
         self.session.read(bytes, |direction, bytes| {
             assert_eq!(direction, Direction::Out);
-            kept.extend_from_slice(bytes);
+            kept.extend_from_slice(&bytes);
         });
         self.outputs.extend(self.session.take_outputs());
     }
 
     fn exit(&mut self, exit: &ExitInfo) {
         let kept = &mut self.kept;
-        self.session.exited(exit, |_, bytes| kept.extend_from_slice(bytes));
+        self.session.exited(exit, |_, bytes| kept.extend_from_slice(&bytes));
         self.outputs.extend(self.session.take_outputs());
     }
 

@@ -59,7 +59,7 @@ impl Replay {
         let kept = &mut self.kept;
         self.session.read(bytes, |direction, bytes| {
             assert_eq!(direction, Direction::Out);
-            kept.extend_from_slice(bytes);
+            kept.extend_from_slice(&bytes);
         });
         self.settle();
     }
@@ -109,7 +109,7 @@ impl Replay {
 
     fn exit(&mut self, exit: &ExitInfo) {
         let Self { session, kept, .. } = self;
-        session.exited(exit, |_, bytes| kept.extend_from_slice(bytes));
+        session.exited(exit, |_, bytes| kept.extend_from_slice(&bytes));
         self.settle();
     }
 

@@ -103,12 +103,13 @@ impl Connection {
 
     fn line(&mut self, line: Line<'_>) {
         let line = match line {
-            Line::Whole(line) | Line::Unfinished(line) => ndjson::content(line),
+            Line::Whole(line) | Line::Unfinished(line) => line,
             Line::Oversized { bytes, .. } => {
                 let message = format!("a line of {bytes} bytes is too long");
                 return self.shared.send(write::unreadable(INVALID_REQUEST, &message));
             }
         };
+        let line = ndjson::content(&line);
         if line.is_empty() {
             return;
         }

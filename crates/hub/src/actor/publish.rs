@@ -21,6 +21,9 @@ impl Actor {
             self.next_frame = new.next();
             frames = Some(new);
         }
+        for growing in self.ledger_mut().take_growing() {
+            self.tail.grows(growing);
+        }
         let outputs = self.ledger_mut().take_outputs();
         let session = self.ledger_mut().take_session_change().map(str::to_owned);
         if self.ledger_mut().take_stop()

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use tieline_agent::{Growing, Growth};
 use tieline_event::{
     ConversationKey, Delta, Epoch, Event, FORMAT, Item, ItemBody, ItemStatus, Kind, Native, Seq,
     Source, Stream, Timestamp, Usage,
@@ -44,6 +45,21 @@ fn delta(offset: u64, text: &str) -> Entry {
     }))
 }
 
+/// The item of the deltas grows by this text.
+fn grows(tail: &Tail, text: &str) -> Growth {
+    let growing = Growing {
+        turn: "t1".into(),
+        item: "m1".into(),
+        parent: None,
+        stream: Stream::Text,
+        text: Growth::default(),
+    };
+    growing.text.push(text);
+    let text = growing.text.clone();
+    tail.grows(growing);
+    text
+}
+
 fn seq_of(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::Event(shown) => Some(shown.event.seq.0),
@@ -54,6 +70,7 @@ fn seq_of(entry: &Entry) -> Option<u64> {
 #[test]
 fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
     let tail = Tail::new(Seq(0), 100, 1 << 20);
+    grows(&tail, "Hello! And what was not shown yet.");
     tail.publish([tick(1), delta(0, "Hel"), delta(3, "lo")]);
     let Step::Show(entries, position) = tail.step(Position::Store, Seq(1), &Seen::default()) else {
         panic!("the text so far");
@@ -72,6 +89,7 @@ fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
 fn a_long_text_that_was_missed_comes_in_pieces() {
     let tail = Tail::new(Seq(0), 1, 1 << 20);
     let text = "é".repeat(PIECE);
+    grows(&tail, &format!("-{text}"));
     tail.publish([delta(0, "-"), delta(1, &text), tick(1)]);
     let (mut position, mut seen, mut shown) = (Position::Store, Seen::default(), String::new());
     while let Step::Show(entries, next) = tail.step(position, Seq(1), &seen) {
@@ -96,8 +114,27 @@ fn a_finished_item_is_not_shown_as_growing() {
         status: ItemStatus::Ok,
         body: ItemBody::AgentMessage { text: "Hello".into() },
     };
+    grows(&tail, "Hello");
     tail.publish([delta(0, "Hello"), event(1, Kind::ItemCompleted(item))]);
     assert!(matches!(tail.step(Position::Store, Seq(1), &Seen::default()), Step::Wait(_)));
+}
+
+#[test]
+fn who_lags_behind_a_text_that_is_on_its_way_as_a_whole_waits_for_it() {
+    let tail = Tail::new(Seq(0), 1, 1 << 20);
+    let text = grows(&tail, "Hello");
+    tail.publish([delta(0, "Hel"), delta(3, "l")]);
+    assert!(text.take_if("Hello").is_some());
+    tail.publish([delta(4, "o")]);
+    let seen = Seen::default();
+    assert!(matches!(tail.step(Position::Store, Seq(0), &seen), Step::Wait(Position::Store)));
+    let item = Item {
+        id: "m1".into(),
+        status: ItemStatus::Ok,
+        body: ItemBody::AgentMessage { text: "Hello".into() },
+    };
+    tail.publish([event(1, Kind::ItemCompleted(item))]);
+    assert!(matches!(tail.step(Position::Store, Seq(0), &seen), Step::ReadStore(Seq(1))));
 }
 
 #[test]
@@ -124,6 +161,7 @@ proptest! {
         ring in 1..20_usize,
     ) {
         let tail = Tail::new(Seq(0), ring, 1 << 20);
+        grows(&tail, &"x".repeat(4096));
         // What a real store holds: everything that was published, and what soon will be.
         let mut stored: VecDeque<u64> = VecDeque::new();
         let mut published = 0;

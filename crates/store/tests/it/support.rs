@@ -66,7 +66,7 @@ pub(crate) fn events(seqs: impl IntoIterator<Item = u64>) -> Batch {
 pub(crate) fn frames(first: FrameNo, all: &[&[u8]]) -> Batch {
     let mut frames = FrameBuf::new(first);
     for (bytes, n) in all.iter().zip(0..) {
-        frames.append(Direction::Out, Timestamp::from_millis(n), bytes);
+        frames.append(Direction::Out, Timestamp::from_millis(n), *bytes);
     }
     Batch { frames, ..Batch::default() }
 }

@@ -291,7 +291,7 @@ impl Shared {
             let mut lines = Vec::new();
             framer.feed(&buffer[..n], |line| {
                 if let Line::Whole(line) = line {
-                    lines.push(content(line).to_vec());
+                    lines.push(content(&line).to_vec());
                 }
             });
             for line in lines {

@@ -13,7 +13,7 @@ enum Seen {
 
 fn see(line: Line<'_>) -> Seen {
     match line {
-        Line::Whole(line) => Seen::Whole(line.to_vec()),
+        Line::Whole(line) => Seen::Whole(line.into_owned()),
         Line::Unfinished(line) => Seen::Unfinished(line.to_vec()),
         Line::Oversized { head, bytes, sha256 } => {
             Seen::Oversized { head: head.to_vec(), bytes, sha256 }

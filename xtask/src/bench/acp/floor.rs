@@ -33,7 +33,7 @@ pub(in crate::bench) fn main(driver: Driver) -> anyhow::Result<()> {
         }
         framer.feed(buffer.get(..n).unwrap_or_default(), |line| {
             if let Line::Whole(line) = line {
-                answer(driver, ndjson::content(line), &mut written);
+                answer(driver, ndjson::content(&line), &mut written);
             }
         });
         // One write for all lines of a read: a floor that wrote line by line would be a low one.

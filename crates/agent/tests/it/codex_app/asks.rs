@@ -267,7 +267,7 @@ fn a_secret_answer_is_known_to_the_agent_alone() {
     let answer = Answer::Answers { answers };
     replay.session.answer(&request, &answer, Origin::Human, None).unwrap();
     let mut kept = Vec::new();
-    let (written, _) = replay.session.take_writes(|_, bytes| kept.extend_from_slice(bytes));
+    let (written, _) = replay.session.take_writes(|_, bytes| kept.extend_from_slice(&bytes));
     assert!(String::from_utf8(written).unwrap().contains("hunter2"));
     let kept = String::from_utf8(kept).unwrap();
     assert!(kept.contains("[secret]") && !kept.contains("hunter2"), "{kept}");

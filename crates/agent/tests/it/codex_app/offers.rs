@@ -11,7 +11,7 @@ fn opening(launch: &Launch<'_>) -> (Replay, Value, String) {
     let greeting = json!({"id": id, "result": {"userAgent": "tieline/0.166.0 (x)"}});
     replay.session.read(format!("{greeting}\n").as_bytes(), |_, _| {});
     let mut kept = Vec::new();
-    let (written, _) = replay.session.take_writes(|_, line| kept.extend_from_slice(line));
+    let (written, _) = replay.session.take_writes(|_, line| kept.extend_from_slice(&line));
     let open = written.split(|byte| *byte == b'\n').nth(1).unwrap();
     let open = serde_json::from_slice(open).unwrap();
     replay.settle();

@@ -276,8 +276,7 @@ fn everything_that_grows_streams() {
             r#"  ~ t1:m Output@0 "half\n""#,
             r#"  ~ t1:r Reasoning@0 "raw""#,
             r#"  ~ t1:s Reasoning@0 "one""#,
-            r#"  ~ t1:s Reasoning@3 "\n\n""#,
-            r#"  ~ t1:s Reasoning@5 "two""#,
+            r#"  ~ t1:s Reasoning@3 "\n\ntwo""#,
         ]
     );
 }

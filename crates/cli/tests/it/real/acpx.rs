@@ -10,12 +10,15 @@ use tieline_testkit::acp::{Direction, Frame, node};
 use tieline_testkit::agents;
 
 use super::play::{Scenario, runs_a_command};
-use super::stage::Stage;
+use super::stage::{Agent, Stage};
 
 /// How long a command may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn play(stage: &Stage, scenario: &Scenario) -> Vec<Frame> {
+    if stage.agent == Agent::Codex {
+        move_in(stage).await;
+    }
     let acpx = Acpx::new(stage, scenario);
     acpx.run(&["sessions", "new"]).await;
     let mut tape = Tape::new();
@@ -36,6 +39,22 @@ pub(super) async fn play(stage: &Stage, scenario: &Scenario) -> Vec<Frame> {
     }
     acpx.run(&["sessions", "close"]).await;
     tape.frames
+}
+
+/// Codex has been in this home before. 100 ms after a command is done, acpx sends SIGTERM to
+/// everything that its agent started, and a Codex that is ended while it first looks around in a home
+/// leaves a note there for which the next ones wait: once in some hundred times.
+async fn move_in(stage: &Stage) {
+    const GREETING: &[u8] = b"{\"id\":0,\"method\":\"initialize\",\"params\":\
+        {\"clientInfo\":{\"name\":\"test\",\"version\":\"0\"}}}\n";
+    let mut spec = Spec::new(agents::program("codex").unwrap(), stage.workspace());
+    spec.args = vec!["app-server".into()];
+    for (name, value) in stage.home.vars() {
+        spec.env.set(name, value);
+    }
+    let limits = RunLimits { timeout: PATIENCE, ..RunLimits::default() };
+    let output = tieline_proc::run(spec, GREETING, limits).await.unwrap();
+    assert!(output.stdout.to_text().contains("\"result\""), "{}", output.stderr.to_text());
 }
 
 struct Acpx<'a> {

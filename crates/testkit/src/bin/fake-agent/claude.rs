@@ -105,10 +105,6 @@ impl Voice for Claude {
         self.event(&frames::delta("text_delta", "text", text))
     }
 
-    fn repeats(&self) -> bool {
-        false
-    }
-
     fn tool(&mut self, name: &str, input: &Value, output: &str) -> Vec<String> {
         let (id, begin) = self.tool_use(name, input);
         vec![begin, self.session.tool_result(&id, output, false)]
