@@ -5,7 +5,8 @@
 //! Bytes go in, values come out. [`ndjson::Framer`] cuts a byte stream into lines in any chunking;
 //! [`jsonrpc`] tells the five sorts of JSON-RPC message apart and keeps the books on who owes whom
 //! an answer; [`claude`] is a typed view over one line of Claude Code's stream-json that borrows
-//! from the line.
+//! from the line; [`markers`] reads and writes the `[PROGRESS]` lines and their like by which
+//! programs tell of their work in running text.
 //!
 //! # Invariants
 //!
@@ -22,6 +23,7 @@ pub mod codex;
 pub mod codex_app;
 pub mod codex_exec;
 pub mod jsonrpc;
+pub mod markers;
 pub mod ndjson;
 pub mod raw;
 pub mod sqeq;
