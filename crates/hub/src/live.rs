@@ -130,6 +130,7 @@ impl Live {
                 }
                 Next::Read(Ok(n)) => {
                     let now = Timestamp::now();
+                    frames.reserve(n);
                     let chunk = buffer.get(..n).unwrap_or_default();
                     session.read(chunk, |direction, bytes| keep(frames, direction, now, bytes));
                     Happened::Moved

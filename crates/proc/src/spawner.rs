@@ -35,6 +35,10 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(22);
 #[cfg(target_os = "linux")]
 const HUNT_LIMIT: Duration = Duration::from_secs(2);
 
+/// How much of an agent's output waits in its pipe; by default it is 64 KiB.
+#[cfg(target_os = "linux")]
+const STDOUT_PIPE: usize = 256 * 1024;
+
 /// Chooses which executable serves as host, for processes whose own `main` does not begin with
 /// [`init`](crate::init). By default it is the running executable itself.
 pub fn set_host_program(path: PathBuf) {
@@ -160,6 +164,9 @@ impl Spawner {
         let (program, env) = (host_program()?, loader_variables());
         let (agent_stdin, stdin) = io::pipe()?;
         let (stdout, agent_stdout) = io::pipe()?;
+        #[cfg(target_os = "linux")]
+        // An agent in a hurry is held up less often; where a user may have no more, it stays as it is.
+        rustix::pipe::fcntl_setpipe_size(&stdout, STDOUT_PIPE).ok();
         let (stderr, agent_stderr) = io::pipe()?;
         let (control, host_control) = UnixStream::pair()?;
         // Sources must lie above the targets 0 to 3, or one would overwrite another.

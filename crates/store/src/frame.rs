@@ -80,6 +80,12 @@ impl FrameBuf {
         Self { first, bytes: Vec::with_capacity(bytes), ..Self::default() }
     }
 
+    /// Makes room for frames of so many bytes together.
+    pub fn reserve(&mut self, bytes: usize) {
+        // Short lines have a header each.
+        self.bytes.reserve(bytes + bytes / 16);
+    }
+
     /// Adds a frame and says which number it got. The memory of a long one is taken over.
     pub fn append<'a>(
         &mut self,

@@ -40,7 +40,7 @@ pub enum Frame<'a> {
         /// The agent's id, to be echoed.
         request_id: Str<'a>,
         /// What it asks.
-        request: ControlRequest<'a>,
+        request: Box<ControlRequest<'a>>,
     },
     /// The answer to a request of the host.
     ControlResponse(ControlResponse<'a>),
@@ -145,7 +145,7 @@ pub struct System<'a> {
 #[derive(Debug)]
 pub struct Assistant<'a> {
     /// The model's message, with one block of its content.
-    pub message: Message<'a>,
+    pub message: Box<Message<'a>>,
     /// The tool call whose sub-agent says this.
     pub parent: Option<Str<'a>>,
     /// The native session.
@@ -160,7 +160,7 @@ pub struct Assistant<'a> {
 #[derive(Debug)]
 pub struct User<'a> {
     /// The message.
-    pub message: Message<'a>,
+    pub message: Box<Message<'a>>,
     /// The tool call whose sub-agent gets this.
     pub parent: Option<Str<'a>>,
     /// The native session.
@@ -260,10 +260,10 @@ pub struct StreamEvent<'a> {
     pub delta: StreamDelta<'a>,
     /// `content_block_start`: the block.
     #[serde(borrow)]
-    pub content_block: Option<Block<'a>>,
+    pub content_block: Option<Box<Block<'a>>>,
     /// `message_start`: the message.
     #[serde(borrow)]
-    pub message: Option<MessageHead<'a>>,
+    pub message: Option<Box<MessageHead<'a>>>,
     /// `message_delta`: tokens; what is not said again stays as it was.
     #[serde(deserialize_with = "read::or_default")]
     pub usage: Option<Box<ApiUsage>>,

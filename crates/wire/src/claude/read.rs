@@ -19,7 +19,11 @@ use super::{
 /// # Errors
 /// When the line is not a JSON object of a shape this view knows.
 pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
-    let envelope: Envelope<'_> = serde_json::from_slice(line)?;
+    // Checked once as a whole, the text of the line is not checked again string by string.
+    let envelope: Envelope<'_> = match std::str::from_utf8(line) {
+        Ok(text) => serde_json::from_str(text)?,
+        Err(_) => serde_json::from_slice(line)?,
+    };
     let missing = |field: &str| de::Error::custom(format!("{} without {field}", envelope.kind));
     let parent = envelope.parent_tool_use_id;
     let session_id = envelope.session_id;
@@ -53,13 +57,13 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
             request: envelope.request.0.ok_or_else(|| missing("request"))?,
         },
         "control_response" => {
-            Frame::ControlResponse(envelope.response.0.ok_or_else(|| missing("response"))?)
+            Frame::ControlResponse(*envelope.response.0.ok_or_else(|| missing("response"))?)
         }
         "control_cancel_request" => Frame::ControlCancel {
             request_id: envelope.request_id.ok_or_else(|| missing("request_id"))?,
         },
         "rate_limit_event" => {
-            Frame::RateLimit(envelope.rate_limit_info.0.ok_or_else(|| missing("rate_limit_info"))?)
+            Frame::RateLimit(*envelope.rate_limit_info.0.ok_or_else(|| missing("rate_limit_info"))?)
         }
         "keep_alive" | "command_lifecycle" | "tool_progress" | "prompt_suggestion"
         | "tool_use_summary" | "transcript_mirror" | "auth_status" | "conversation_reset" => {
@@ -73,10 +77,10 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
 /// which no Rust string can hold. Gives the line with each such half replaced by U+FFFD, or `None`
 /// when there is none.
 pub fn repair_surrogates(line: &[u8]) -> Option<Vec<u8>> {
-    // Almost no line has one, and this looks at many bytes at once.
-    memchr::memmem::find(line, b"\\ud").or_else(|| memchr::memmem::find(line, b"\\uD"))?;
+    // Most lines have no escapes, almost none has this one, and this looks at many bytes at once.
+    let mut at = memchr::memchr(b'\\', line)?;
+    memchr::memmem::find(line.get(at..)?, b"\\u")?;
     let mut repaired: Option<Vec<u8>> = None;
-    let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', line.get(at..).unwrap_or_default()) {
         let start = at + found;
         let Some(unit) = escaped_unit(line, start) else {
@@ -157,7 +161,7 @@ fn escaped_unit(line: &[u8], start: usize) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The fields of the hot frames. Fields that other frames use for other things are [`Object`]s.
+/// The fields of the hot frames; those of the others are boxed, so that it stays small. Fields that other frames use for other things are [`Object`]s.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, rename = "type")]
@@ -167,17 +171,17 @@ struct Envelope<'a> {
     #[serde(borrow, default)]
     parent_tool_use_id: Option<Str<'a>>,
     #[serde(borrow, default)]
-    message: Object<'a, Message<'a>>,
+    message: Object<'a, Box<Message<'a>>>,
     #[serde(borrow, default)]
     event: Object<'a, StreamEvent<'a>>,
     #[serde(borrow, default)]
     request_id: Option<Str<'a>>,
     #[serde(borrow, default)]
-    request: Object<'a, ControlRequest<'a>>,
+    request: Object<'a, Box<ControlRequest<'a>>>,
     #[serde(borrow, default)]
-    response: Object<'a, ControlResponse<'a>>,
+    response: Object<'a, Box<ControlResponse<'a>>>,
     #[serde(borrow, default)]
-    rate_limit_info: Object<'a, RateLimitInfo<'a>>,
+    rate_limit_info: Object<'a, Box<RateLimitInfo<'a>>>,
     #[serde(borrow, default)]
     error: Option<&'a RawValue>,
     #[serde(default)]

@@ -54,6 +54,8 @@ fn half_a_surrogate_pair_is_replaced_and_a_whole_one_is_not() {
     assert_eq!(value["c"], "\\ud83d");
     assert_eq!(value["d"], "\u{fffd}");
     assert_eq!(repair_surrogates(br#"{"a":"\u00e9\n\\"}"#), None);
+    // A backslash of its own before the letters of an escape.
+    assert_eq!(repair_surrogates(br#"{"a":"\\ud800"}"#), None);
 }
 
 #[test]
