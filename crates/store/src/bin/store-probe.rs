@@ -83,7 +83,7 @@ fn write(dir: &Path, key: &str) -> Outcome {
 /// One event, its frame, and now and then a blob. What they hold follows from their number.
 fn batch(seq: Seq, first: FrameNo, n_bytes: usize) -> Batch {
     let mut frames = FrameBuf::new(first);
-    frames.append(Direction::Out, Timestamp::now(), &vec![first.0 as u8; n_bytes]);
+    frames.append(Direction::Out, Timestamp::now(), vec![first.0 as u8; n_bytes]);
     let mut blobs = Vec::new();
     if seq.0.is_multiple_of(10) {
         let bytes = seq.0.to_le_bytes().repeat(1000);
