@@ -1,5 +1,7 @@
 //! The command line.
 
+mod task;
+
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -8,6 +10,11 @@ use clap_complete::Shell;
 use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 
 use crate::exit;
+
+pub(crate) use task::{
+    TaskAnswerArgs, TaskArgs, TaskCommand, TaskFormat, TaskListArgs, TaskParseArgs, TaskRemoveArgs,
+    TaskRunArgs, TaskShowArgs, TaskTailArgs, TaskWaitArgs, TaskWatchArgs,
+};
 
 /// Connects coding agents to whoever wants to talk to them.
 ///
@@ -87,6 +94,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    Task(TaskArgs),
     Acp(AcpArgs),
     Demo(DemoArgs),
     /// List conversations.

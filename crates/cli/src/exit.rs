@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use tieline_event::FailureCode;
 use tieline_front::run::Ending;
+use tieline_front::task::conduct;
+use tieline_front::task::state::Status;
 
 /// How tieline ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +17,22 @@ pub(crate) enum Exit {
     Interrupted = 4,
     AnswerNeeded = 5,
     Store = 6,
+    Blocked = 7,
+    Budget = 8,
 }
+
+/// The table of tasks.
+pub(crate) const TASKS: &str = "\
+Exit codes of tasks:
+  0  complete
+  1  failed: a turn failed, or the work does not pass its verification
+  2  wrong usage: an id, a flag, a file that cannot be read
+  3  the agent cannot start
+  4  stopped: cancelled, interrupted, or not done in time (wait)
+  5  a question is open
+  6  trouble with the store: busy, damaged, full
+  7  blocked
+  8  the budget is used up";
 
 /// The table as users read it.
 pub(crate) const TABLE: &str = "\
@@ -41,6 +58,30 @@ impl From<&Ending> for Exit {
             Ending::Interrupted => Self::Interrupted,
             Ending::AnswerNeeded => Self::AnswerNeeded,
             Ending::Failed(code) => Self::of_failure(*code),
+        }
+    }
+}
+
+impl From<conduct::Ending> for Exit {
+    fn from(ending: conduct::Ending) -> Self {
+        match ending {
+            conduct::Ending::Stands(status) => status.into(),
+            conduct::Ending::TurnFailed(code) => Self::of_failure(code),
+            conduct::Ending::Interrupted => Self::Interrupted,
+            conduct::Ending::OutputGone => Self::Completed,
+        }
+    }
+}
+
+impl From<Status> for Exit {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Complete => Self::Completed,
+            Status::Question => Self::AnswerNeeded,
+            Status::Blocked => Self::Blocked,
+            Status::Budget => Self::Budget,
+            Status::Failed => Self::Failed,
+            Status::Cancelled | Status::Running => Self::Interrupted,
         }
     }
 }

@@ -21,6 +21,7 @@ mod prompt;
 mod queue;
 mod run;
 mod show;
+mod task;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,7 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
     let global = cli.global;
     match cli.command {
         Command::Run(args) => run::run(&global, args),
+        Command::Task(args) => task::task(&global, args),
         Command::Acp(args) => acp::acp(&global, &args),
         Command::Demo(args) => demo::demo(&global, &args),
         Command::List(args) => list::list(&global, &args),

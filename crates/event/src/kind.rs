@@ -10,6 +10,7 @@ use crate::id::{ConversationKey, ItemId, RequestId, Timestamp};
 use crate::item::Item;
 use crate::policy::Policy;
 use crate::request::{Answer, Request, RequestBody};
+use crate::task::TaskMarker;
 use crate::text::{BlobSink, Text};
 use crate::usage::{RateLimit, Usage};
 
@@ -80,6 +81,8 @@ kinds! {
     "process.spawned" => ProcessSpawned(Spawned),
     /// The agent's process ended.
     "process.exited" => ProcessExited(Exited),
+    /// A word about the task that this conversation is for.
+    "task.marker" => TaskMarker(TaskMarker),
     /// The agent wrote something that is not understood. The frame has it whole.
     "unparsed" => Unparsed(Unparsed),
 }

@@ -34,6 +34,7 @@ mod kind;
 mod policy;
 mod request;
 pub mod schema;
+mod task;
 mod text;
 mod usage;
 
@@ -58,5 +59,6 @@ pub use policy::{AskWhen, Policy, Reach};
 pub use request::{
     Answer, Approval, Choice, ChoiceKind, Question, QuestionOption, Request, RequestBody, Scope,
 };
+pub use task::{FileFate, TaskFile, TaskMarker, TaskOption, TaskStop, Teller};
 pub use text::{BLOB_THRESHOLD, BlobRef, BlobSink, Json, Text};
 pub use usage::{RateLimit, Usage};

@@ -20,6 +20,7 @@ pub mod notify;
 pub mod run;
 pub mod sanitize;
 mod summary;
+pub mod task;
 #[cfg(test)]
 mod testing;
 

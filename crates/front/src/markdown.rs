@@ -79,6 +79,9 @@ impl Document {
                 out.push_str(&format!("\n**No answer:** {}\n", one_line(&expired.reason)));
             }
             Kind::Notice(notice) => out.push_str(&format!("\n> {}\n", one_line(&notice.text))),
+            Kind::TaskMarker(marker) => {
+                out.push_str(&format!("\n> {}\n", summary::task_marker(marker)))
+            }
             Kind::Unparsed(unparsed) => out.push_str(&format!(
                 "\n> {} bytes not understood: {}\n",
                 unparsed.bytes,

@@ -1,7 +1,8 @@
 //! Items in a few words.
 
 use tieline_event::{
-    ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, Text, ToolClass, Usage,
+    ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, TaskMarker, TaskStop, Text,
+    ToolClass, Usage,
 };
 
 use crate::json::Fields;
@@ -123,6 +124,36 @@ fn common_lines(old: &[String], new: &[String]) -> usize {
         }
     }
     head + tail + row.last().copied().unwrap_or(0)
+}
+
+/// A word about a task, on one line.
+pub(crate) fn task_marker(marker: &TaskMarker) -> String {
+    let text = match marker {
+        TaskMarker::Progress { text, .. } => text.clone(),
+        TaskMarker::Question { id, text, .. } => format!("question {id}: {text}"),
+        TaskMarker::Answered { question, answer } => format!("answer to {question}: {answer}"),
+        TaskMarker::Blocked { reason, .. } => format!("blocked: {reason}"),
+        TaskMarker::FilesModified { files, .. } => {
+            let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+            format!("files changed: {}", names.join(", "))
+        }
+        TaskMarker::Verified { command, passed, .. } => {
+            format!("{command} {}", if *passed { "passed" } else { "failed" })
+        }
+        TaskMarker::Completed { iterations } => {
+            format!("task completed in {iterations} iterations")
+        }
+        TaskMarker::Stopped { how, reason } => {
+            let how = match how {
+                TaskStop::Failed => "failed",
+                TaskStop::Budget => "out of budget",
+                TaskStop::Cancelled => "cancelled",
+            };
+            format!("task {how}: {reason}")
+        }
+        TaskMarker::Other { name, content } => format!("{name}: {}", content.join(" ")),
+    };
+    one_line(&text)
 }
 
 /// The first text or number in a tool's input: most often what it is about.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use tieline_agent::{Launch, Ledger, Resume, TurnEnd};
 use tieline_event::{
-    Answer, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure, FailureCode,
-    FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq, Timestamp,
-    TurnId,
+    Answer, BlobRef, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure,
+    FailureCode, FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq,
+    Timestamp, TurnId,
 };
 use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
@@ -73,6 +73,8 @@ pub(crate) struct Actor {
     change: Option<ConversationChange>,
     /// Frames of a process that has ended, for the next batch.
     left_frames: Option<FrameBuf>,
+    /// Large values that were given to us to be stored with what comes next.
+    blobs: Vec<(BlobRef, Vec<u8>)>,
     /// Raw bytes since the log was capped last, and the cap that is under way.
     raw_bytes: u64,
     capping: Option<oneshot::Receiver<Result<Capped, tieline_store::Error>>>,
@@ -168,6 +170,7 @@ impl Actor {
             started: HashMap::new(),
             change: None,
             left_frames: None,
+            blobs: Vec::new(),
             raw_bytes: 0,
             capping: None,
             stale: false,
@@ -315,6 +318,17 @@ impl Actor {
                 self.reconfigure(&options);
                 if self.stale && self.ledger().current_turn().is_none() {
                     self.lay_to_rest(Some("the configuration changed")).await;
+                }
+                self.settle().await?;
+                answer_with(reply, Ok(()));
+            }
+            Message::Note(note, reply) => {
+                for marker in note.markers {
+                    self.ledger_mut().emit(Kind::TaskMarker(marker));
+                }
+                self.blobs.extend(note.blob);
+                if note.task.is_some() {
+                    self.change().task = note.task;
                 }
                 self.settle().await?;
                 answer_with(reply, Ok(()));

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tieline_event::{
-    Answer, Command, ConversationKey, Extras, Mode, Origin, Policy, Prompt, RequestId, Seq, TurnId,
+    Answer, BlobRef, Command, ConversationKey, Extras, Mode, Origin, Policy, Prompt, RequestId,
+    Seq, TaskMarker, TurnId,
 };
 use tieline_store::Store;
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +50,17 @@ pub struct Notification {
 /// is called later comes later, whoever waits first.
 pub type Answering<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
+/// What an owner writes into a conversation beside what its agent does; all of it or nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Note {
+    /// Words about the task it is for.
+    pub markers: Vec<TaskMarker>,
+    /// What is to be remembered about the task, as JSON.
+    pub task: Option<String>,
+    /// A large value that the task refers to.
+    pub blob: Option<(BlobRef, Vec<u8>)>,
+}
+
 /// An open conversation. Clones speak with the same actor.
 #[derive(Debug, Clone)]
 pub struct Conversation {
@@ -79,6 +91,7 @@ pub(crate) enum Message {
         reply: Reply<()>,
     },
     Configure(OpenOptions, Reply<()>),
+    Note(Note, Reply<()>),
     Reset(Reply<()>),
     Close(Reply<()>),
 }
@@ -229,6 +242,14 @@ impl Conversation {
     /// When the conversation is closed.
     pub fn cancel(&self) -> Answering<()> {
         self.ask(Message::Cancel)
+    }
+
+    /// Writes words of the owner's own into the conversation; they are on disk when this is done.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub fn note(&self, note: Note) -> Answering<()> {
+        self.ask(|reply| Message::Note(note, reply))
     }
 
     pub(crate) fn configure(&self, options: OpenOptions) -> Answering<()> {

@@ -148,7 +148,7 @@ impl Hub {
         limit: usize,
     ) -> Result<Vec<Listed>, Error> {
         let workspace = workspace.map(|it| it.display().to_string());
-        let filter = Filter { agent: None, workspace, begun: true, offset, limit };
+        let filter = Filter { workspace, begun: true, offset, limit, ..Filter::default() };
         let listed = |row: tieline_store::Conversation| Listed {
             key: row.key,
             workspace: row.workspace.into(),

@@ -71,7 +71,7 @@ mod subscription;
 mod tail;
 mod turn;
 
-pub use conversation::{Answering, Conversation, Notification, OpenOptions};
+pub use conversation::{Answering, Conversation, Note, Notification, OpenOptions};
 pub use error::Error;
 pub use hub::{Hub, Listed, Registry};
 pub use installed::Installed;

@@ -23,6 +23,11 @@ impl Env {
         Env::filtered(std::env::vars_os(), own_prefixes, pass)
     }
 
+    /// Our own environment, whole: for ourselves in another process.
+    pub fn everything() -> Env {
+        Env(std::env::vars_os().collect())
+    }
+
     /// [`Env::inherited`] from given variables.
     pub fn filtered(
         variables: impl IntoIterator<Item = (OsString, OsString)>,

@@ -34,6 +34,7 @@
 
 mod capture;
 mod child;
+mod detach;
 mod env;
 mod error;
 mod host;
@@ -49,6 +50,7 @@ mod tree;
 
 pub use capture::Captured;
 pub use child::{Child, Closed, DRAIN, Drained, Exit, StderrChunk, Stdin, Stdout, drain, spawn};
+pub use detach::{detach, lead_session};
 pub use env::Env;
 pub use error::Error;
 pub use host::init;

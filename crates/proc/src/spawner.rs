@@ -226,7 +226,8 @@ impl Spawner {
     /// starts a host, so there is no child we could mistake.
     #[cfg(target_os = "linux")]
     fn hunt_orphans(&self) {
-        let hosts: BTreeSet<i32> = self.hosts.keys().copied().collect();
+        let mut hosts = crate::detach::detached();
+        hosts.extend(self.hosts.keys());
         let deadline = Instant::now() + HUNT_LIMIT;
         let mut killed = BTreeSet::new();
         loop {

@@ -77,6 +77,8 @@ pub struct ConversationChange {
     pub title: Option<String>,
     /// The number the next turn gets.
     pub next_turn: Option<u64>,
+    /// JSON about the task it is for.
+    pub task: Option<String>,
 }
 
 // What people and agents say stays out of logs and error texts: sizes, not bodies.

@@ -31,6 +31,8 @@ pub struct Conversation {
     pub forked_from: Option<ConversationKey>,
     /// A line for a list of conversations.
     pub title: Option<String>,
+    /// JSON about the task it is for.
+    pub task: Option<String>,
     /// When it began.
     pub created: Timestamp,
     /// Last activity.
@@ -96,6 +98,8 @@ pub struct Filter {
     pub workspace: Option<String>,
     /// Only those that have had a turn.
     pub begun: bool,
+    /// Only those that are for a task.
+    pub tasks: bool,
     /// Those that come after so many of them.
     pub offset: usize,
     /// At most so many.
@@ -104,7 +108,7 @@ pub struct Filter {
 
 impl Default for Filter {
     fn default() -> Self {
-        Self { agent: None, workspace: None, begun: false, offset: 0, limit: 1000 }
+        Self { agent: None, workspace: None, begun: false, tasks: false, offset: 0, limit: 1000 }
     }
 }
 
@@ -116,7 +120,8 @@ pub(crate) struct Stored {
 }
 
 const COLUMNS: &str = "id, key, agent, workspace, mode, model, native_session, title, created, \
-    updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from, effort";
+    updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from, effort, \
+    task";
 
 pub(crate) fn find(
     connection: &Connection,
@@ -140,13 +145,13 @@ pub(crate) fn list(connection: &Connection, filter: &Filter) -> Result<Vec<Conve
     let sql = format!(
         "SELECT {COLUMNS} FROM conversations
          WHERE key IS NOT NULL AND (?1 IS NULL OR agent = ?1) AND (?2 IS NULL OR workspace = ?2)
-         AND (NOT ?4 OR next_turn > 1)
+         AND (NOT ?4 OR next_turn > 1) AND (NOT ?6 OR task IS NOT NULL)
          ORDER BY updated DESC, id DESC LIMIT ?3 OFFSET ?5"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let limit = to_sql(filter.limit as u64);
     let offset = to_sql(filter.offset as u64);
-    let wanted = (&filter.agent, &filter.workspace, limit, filter.begun, offset);
+    let wanted = (&filter.agent, &filter.workspace, limit, filter.begun, offset, filter.tasks);
     let rows = statement.query_map(wanted, |row| Ok(read(row)))?;
     rows.map(|row| Ok(row??.conversation)).collect()
 }
@@ -173,6 +178,7 @@ fn read(row: &Row<'_>) -> Result<Stored, Error> {
         forks: row.get(16)?,
         forked_from: forked_from.and_then(|key| ConversationKey::new(&key).ok()),
         title: row.get(7)?,
+        task: row.get(19)?,
         created: Timestamp::from_millis(row.get(8)?),
         updated: Timestamp::from_millis(row.get(9)?),
         next_turn: from_sql(row.get(10)?),

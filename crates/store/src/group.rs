@@ -311,6 +311,7 @@ fn write_change(
         native_session,
         title,
         next_turn,
+        task,
     } = change;
     let policy_json = match policy {
         Some(Some(policy)) => Some(to_json("policy", policy)?),
@@ -328,7 +329,8 @@ fn write_change(
              title = coalesce(?9, title),
              next_turn = coalesce(?10, next_turn),
              policy = iif(?11, ?12, policy),
-             effort = iif(?13, ?14, effort)
+             effort = iif(?13, ?14, effort),
+             task = coalesce(?15, task)
              WHERE id = ?1",
         )?
         .execute((
@@ -346,6 +348,7 @@ fn write_change(
             policy_json,
             effort.is_some(),
             effort.as_ref().and_then(Option::as_ref),
+            task,
         ))?;
     Ok(())
 }

@@ -11,8 +11,12 @@ use crate::error::Error;
 mod tests;
 
 /// One step for each version, from 1 on. A step that was released is never changed again.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql"), include_str!("schema/v3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/v1.sql"),
+    include_str!("schema/v2.sql"),
+    include_str!("schema/v3.sql"),
+    include_str!("schema/v4.sql"),
+];
 
 /// The newest schema known here.
 pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;

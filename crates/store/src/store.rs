@@ -17,6 +17,7 @@ use crate::error::{Error, Rejected};
 use crate::files::{self, DATABASE};
 use crate::frame::FrameRef;
 use crate::lease::{self, Lease};
+use crate::mail::{self, LetterId};
 use crate::owner::{self, Owner, Probe, Registration};
 use crate::packer::Packer;
 use crate::prune::{self, GcOptions, GcReport};
@@ -282,6 +283,36 @@ impl Store {
         request: &RequestId,
     ) -> Result<Option<StoredRequest>, Error> {
         self.inner.readers.with(|connection| read::request(connection, key, request))
+    }
+
+    /// Says something to whoever owns a conversation, now or later.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], or when the database cannot be written.
+    pub fn post(&self, key: &ConversationKey, body: String) -> Result<LetterId, Error> {
+        let key = key.clone();
+        self.inner.run(move |desk| mail::post(&desk.connection, &key, &body))
+    }
+
+    /// Whether nobody has taken a letter yet.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn is_waiting(&self, letter: LetterId) -> Result<bool, Error> {
+        self.inner.readers.with(|connection| mail::is_waiting(connection, letter))
+    }
+
+    /// Takes what others have to say, the oldest first. For the owner.
+    ///
+    /// # Errors
+    /// [`Error::NoConversation`], or when the database cannot be read or written.
+    pub fn take_mail(&self, key: &ConversationKey) -> Result<Vec<String>, Error> {
+        // Looking is cheap and holds nobody up; mostly there is nothing.
+        if !self.inner.readers.with(|connection| mail::has_any(connection, key))? {
+            return Ok(Vec::new());
+        }
+        let key = key.clone();
+        self.inner.run(move |desk| mail::take(&desk.connection, &key))
     }
 
     /// Deletes a conversation and everything only it refers to.

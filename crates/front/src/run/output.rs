@@ -12,13 +12,13 @@ const ATOMIC: usize = 4096;
 
 /// The standard output.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(crate) struct Output {
     /// A write may wait for a reader.
     may_wait: bool,
 }
 
 impl Output {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let is_file = rustix::fs::fstat(io::stdout())
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         Self { may_wait: !is_file }
@@ -26,7 +26,7 @@ impl Output {
 
     /// Writes the buffer with one call where the other end takes it all, and leaves it empty.
     /// What would wait for a reader does so on a thread of its own.
-    pub(super) async fn write(&self, buffer: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) async fn write(&self, buffer: &mut Vec<u8>) -> io::Result<()> {
         if buffer.is_empty() {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl Output {
 }
 
 /// Writes to the standard error output. Nobody is left to be told when that fails.
-pub(super) fn complain(buffer: &mut Vec<u8>) {
+pub(crate) fn complain(buffer: &mut Vec<u8>) {
     if let Err(err) = write_all(io::stderr().as_fd(), buffer) {
         tracing::debug!(%err, "the error output is gone");
     }

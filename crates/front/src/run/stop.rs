@@ -6,7 +6,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How urgent it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The turn is to end.
     Turn,
     /// Everything is to end, now.
@@ -15,7 +15,7 @@ pub(super) enum Stop {
 
 /// The first Ctrl-C stops the turn, the second everything; so do the signals that end programs.
 #[derive(Debug)]
-pub(super) struct Signals {
+pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -23,7 +23,7 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -33,7 +33,7 @@ impl Signals {
     }
 
     /// The next one. Can be cancelled.
-    pub(super) async fn next(&mut self) -> Stop {
+    pub(crate) async fn next(&mut self) -> Stop {
         tokio::select! {
             _ = self.interrupt.recv() => match std::mem::replace(&mut self.was_interrupted, true) {
                 false => Stop::Turn,

@@ -152,6 +152,9 @@ impl Renderer {
             }
             Kind::Notice(notice) => self.notice(notice, depth),
             Kind::ProcessExited(exited) => self.exited(exited),
+            Kind::TaskMarker(marker) => {
+                self.page.line(depth, Style::Dim, &format!("· {}", summary::task_marker(marker)));
+            }
             Kind::Unparsed(unparsed) => {
                 let reason = one_line(&unparsed.reason);
                 let text =

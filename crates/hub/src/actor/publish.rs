@@ -38,7 +38,11 @@ impl Actor {
             self.forks = false;
             self.change().native_session = Some(Some(session));
         }
-        let mut batch = Batch { frames: frames.unwrap_or_default(), ..Batch::default() };
+        let mut batch = Batch {
+            frames: frames.unwrap_or_default(),
+            blobs: std::mem::take(&mut self.blobs),
+            ..Batch::default()
+        };
         let mut entries = Vec::with_capacity(outputs.len());
         let mut turn_ended = false;
         let now = Timestamp::now();
@@ -144,6 +148,7 @@ impl Actor {
                 | Kind::RequestResolved(_)
                 | Kind::ProcessSpawned(_)
                 | Kind::ProcessExited(_)
+                | Kind::TaskMarker(_)
         );
         let source = match is_ours {
             true => Source { driver: Arc::clone(&self.ourselves), version: None, frames },

@@ -1,0 +1,418 @@
+//! What other processes do about a task: look at it, wait for it, answer it, stop it.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tieline_event::{Event, Kind, Seq, TaskMarker, Timestamp};
+use tieline_front::sanitize::one_line;
+use tieline_front::task::print::{Format, Tail};
+use tieline_front::task::state::{Letter, OpenQuestion, State, Status, TaskId};
+use tieline_front::task::worktree;
+use tieline_store::{Conversation, Filter, LetterId, Store};
+
+use super::{format, in_background, read_state};
+use crate::args::{
+    Global, TaskAnswerArgs, TaskListArgs, TaskRemoveArgs, TaskShowArgs, TaskTailArgs, TaskWaitArgs,
+};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::print::{print, tell};
+use crate::run::{look, open_store, program_name, runtime};
+
+/// How often the store is looked at.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// How long an answer may take to reach a task that is alive.
+const TAKEN: Duration = Duration::from_secs(10);
+
+/// How long a task that is cancelled may take to end.
+const ENDS: Duration = Duration::from_secs(20);
+
+/// How many events are read at once.
+const PAGE: usize = 256;
+
+/// A task as others see it.
+pub(crate) struct Seen {
+    pub(crate) row: Conversation,
+    pub(crate) state: State,
+    /// A living process works on it.
+    pub(crate) is_alive: bool,
+}
+
+impl Seen {
+    /// How it stands, in a word.
+    pub(crate) fn word(&self) -> &'static str {
+        match (self.state.status, self.is_alive) {
+            (Status::Running, false) => "cut off",
+            (Status::Question, true) => "waiting",
+            (status, _) => status.name(),
+        }
+    }
+
+    /// Whether nothing more happens by itself.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.is_alive
+    }
+}
+
+/// Looks at a task.
+pub(crate) fn look_at(store: &Store, id: &TaskId) -> Result<Seen, Error> {
+    let unknown = || Error::usage(format!("there is no task {id}; `tieline task list` shows them"));
+    let row = store.conversation(id.key())?.ok_or_else(unknown)?;
+    let json = row.task.clone().ok_or_else(unknown)?;
+    let state = read_state(id, &json)?;
+    let is_alive = store.holder(id.key())?.is_some();
+    Ok(Seen { row, state, is_alive })
+}
+
+/// A task as programs read it.
+#[derive(Serialize)]
+struct Row<'a> {
+    id: &'a str,
+    status: &'a str,
+    alive: bool,
+    agent: &'a str,
+    workspace: &'a str,
+    description: &'a str,
+    step: &'a str,
+    questions: &'a [OpenQuestion],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocked: Option<&'a str>,
+    iterations: u64,
+    tokens: u64,
+    seconds: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<&'a str>,
+    updated: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<TaskMarker>,
+}
+
+fn row<'a>(seen: &'a Seen, files: Option<TaskMarker>) -> Row<'a> {
+    let Seen { row, state, is_alive } = seen;
+    Row {
+        id: row.key.as_str(),
+        status: seen.word(),
+        alive: *is_alive,
+        agent: &row.agent,
+        workspace: &row.workspace,
+        description: &state.description,
+        step: &state.step,
+        questions: &state.questions,
+        blocked: state.blocked.as_deref(),
+        iterations: state.iterations,
+        tokens: state.tokens,
+        seconds: state.millis / 1000,
+        branch: state.worktree.as_ref().map(|it| it.branch.as_str()),
+        updated: row.updated,
+        files,
+    }
+}
+
+fn to_json(value: &impl Serialize) -> Result<String, Error> {
+    let json = serde_json::to_string_pretty(value);
+    let json = json.map_err(|err| Error::new(Exit::Failed, format!("cannot write JSON: {err}")))?;
+    Ok(json + "\n")
+}
+
+pub(super) fn list(global: &Global, args: &TaskListArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let rows = store.conversations(&Filter { tasks: true, ..Filter::default() })?;
+    let mut tasks = Vec::new();
+    for conversation in rows {
+        let Ok(id) = conversation.key.as_str().parse::<TaskId>() else { continue };
+        tasks.push(look_at(&store, &id)?);
+    }
+    if args.json {
+        let rows: Vec<Row<'_>> = tasks.iter().map(|seen| row(seen, None)).collect();
+        print(&to_json(&rows)?)?;
+        return Ok(Exit::Completed);
+    }
+    if tasks.is_empty() {
+        tell("tieline: no tasks yet; tieline task run ID \"…\" begins one");
+    }
+    let width = tasks.iter().map(|seen| seen.row.key.as_str().len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for seen in &tasks {
+        let Seen { row, state, .. } = seen;
+        let about = match (state.questions.first(), &state.blocked) {
+            (Some(question), _) => format!("{}: {}", question.id, question.text),
+            (None, Some(reason)) if state.status == Status::Blocked => reason.clone(),
+            _ => state.step.clone(),
+        };
+        let (key, word, about) = (row.key.as_str(), seen.word(), one_line(&about));
+        text.push_str(&format!("{key:<width$}  {word:<9}  {}  {about}\n", row.agent));
+    }
+    print(&text)?;
+    Ok(Exit::Completed)
+}
+
+pub(super) fn show(global: &Global, args: &TaskShowArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let seen = look_at(&store, &args.id)?;
+    let files = last_files(&store, &args.id)?;
+    if args.json {
+        print(&to_json(&row(&seen, files))?)?;
+        return Ok(Exit::Completed);
+    }
+    let Seen { row, state, .. } = &seen;
+    let mut tail = Tail::new(Format::Text, look(), &args.id);
+    let mut text = format!(
+        "{}  {}\n{}\nagent {} in {}\n{} turns, {} s, {} tokens\n",
+        args.id,
+        seen.word(),
+        one_line(&state.description),
+        row.agent,
+        one_line(&row.workspace),
+        state.iterations,
+        state.millis / 1000,
+        state.tokens,
+    );
+    if let Some(worktree) = &state.worktree {
+        text.push_str(&format!("branch {} in {}\n", worktree.branch, worktree.path.display()));
+    }
+    if !state.step.is_empty() {
+        text.push_str(&format!("last: {}\n", one_line(&state.step)));
+    }
+    print(&text)?;
+    for question in &state.questions {
+        tail.marker(&question.marker());
+    }
+    if let Some(reason) = state.blocked.clone().filter(|_| state.status == Status::Blocked) {
+        tail.marker(&TaskMarker::Blocked { reason, context: Vec::new() });
+    }
+    if let Some(files) = files {
+        tail.marker(&files);
+    }
+    print(&tail.take())?;
+    Ok(Exit::Completed)
+}
+
+/// What changed, as it was measured last.
+pub(crate) fn last_files(store: &Store, id: &TaskId) -> Result<Option<TaskMarker>, Error> {
+    let mut last = None;
+    each_event(store, id, Seq(0), &mut |event| {
+        if let Kind::TaskMarker(marker @ TaskMarker::FilesModified { .. }) = &event.kind {
+            last = Some(marker.clone());
+        }
+    })?;
+    Ok(last)
+}
+
+/// Shows every event after one, and says which was the last.
+pub(crate) fn each_event(
+    store: &Store,
+    id: &TaskId,
+    mut after: Seq,
+    see: &mut dyn FnMut(&Event),
+) -> Result<Seq, Error> {
+    loop {
+        let page = store.events(id.key(), after, PAGE)?;
+        for stored in &page {
+            after = stored.seq;
+            match Event::from_json(&stored.json) {
+                Ok(event) => see(&event),
+                Err(err) => tracing::warn!(%err, seq = %stored.seq, "an event cannot be read"),
+            }
+        }
+        if page.len() < PAGE {
+            return Ok(after);
+        }
+    }
+}
+
+pub(super) fn wait(global: &Global, args: &TaskWaitArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let deadline = args.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    loop {
+        let seen = look_at(&store, &args.id)?;
+        // One that waits for an answer needs somebody, though it is alive.
+        if seen.is_at_rest() || seen.state.questions.iter().any(|it| it.waits.is_some()) {
+            let status = match seen.state.questions.is_empty() {
+                false if seen.is_alive => Status::Question,
+                _ => seen.state.status,
+            };
+            return Ok(status.into());
+        }
+        if seen.state.status == Status::Question {
+            return Ok(Exit::AnswerNeeded);
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            tell(&format!("tieline: task {} is not done yet", args.id));
+            return Ok(Exit::Interrupted);
+        }
+        sleep(PAUSE);
+    }
+}
+
+pub(super) fn tail(global: &Global, args: &TaskTailArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let mut tail = Tail::new(format(args.format), look(), &args.id);
+    let mut after = Seq(0);
+    loop {
+        // What a task that ends writes last is there when it is at rest.
+        let seen = look_at(&store, &args.id)?;
+        let mut lines = Vec::new();
+        after = each_event(&store, &args.id, after, &mut |event| lines.push(event.clone()))?;
+        lines.iter().for_each(|event| tail.event(event));
+        print(&tail.take())?;
+        if args.no_follow || seen.is_at_rest() {
+            return Ok(Exit::Completed);
+        }
+        sleep(PAUSE);
+    }
+}
+
+pub(super) fn answer(global: &Global, args: &TaskAnswerArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let seen = look_at(&store, &args.id)?;
+    check_answers(&seen, &args.answers)?;
+    let mut posted = Vec::new();
+    for answer in &args.answers {
+        posted.push(post(&store, &args.id, &Letter::answer(answer))?);
+    }
+    if args.only_leave {
+        return Ok(Exit::Completed);
+    }
+    if seen.is_alive && was_taken(&store, &args.id, &posted)? {
+        return Ok(Exit::Completed);
+    }
+    // Whoever was to take it is gone, and the answer lies there.
+    in_background(global, &store, &args.id, &[])
+}
+
+/// Refuses an answer to a question that is not open.
+pub(crate) fn check_answers(seen: &Seen, answers: &[String]) -> Result<(), Error> {
+    let id = seen.row.key.as_str();
+    let open: Vec<&str> = seen.state.questions.iter().map(|it| it.id.as_str()).collect();
+    if open.is_empty() {
+        return Err(Error::usage(format!("task {id} has no open question; it is {}", seen.word())));
+    }
+    for answer in answers {
+        if let Letter::Answer { question: Some(question), .. } = Letter::answer(answer)
+            && !open.contains(&question.as_str())
+        {
+            let open = open.join(", ");
+            return Err(Error::usage(format!(
+                "task {id} has no open question {question}; open: {open}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn post(store: &Store, id: &TaskId, letter: &Letter) -> Result<LetterId, Error> {
+    let body = serde_json::to_string(letter).expect("texts are JSON");
+    Ok(store.post(id.key(), body)?)
+}
+
+/// Whether the task's process took these; not when it ended without.
+pub(crate) fn was_taken(store: &Store, id: &TaskId, letters: &[LetterId]) -> Result<bool, Error> {
+    let deadline = Instant::now() + TAKEN;
+    loop {
+        let mut is_waiting = false;
+        for letter in letters {
+            is_waiting |= store.is_waiting(*letter)?;
+        }
+        if !is_waiting {
+            return Ok(true);
+        }
+        if store.holder(id.key())?.is_none() || Instant::now() > deadline {
+            return Ok(false);
+        }
+        sleep(PAUSE);
+    }
+}
+
+pub(super) fn cancel(global: &Global, id: &TaskId) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let seen = look_at(&store, id)?;
+    if seen.is_at_rest() {
+        tell(&format!("tieline: task {id} does not run; it is {}", seen.word()));
+        return Ok(Exit::Completed);
+    }
+    post(&store, id, &Letter::Cancel)?;
+    let deadline = Instant::now() + ENDS;
+    while store.holder(id.key())?.is_some() {
+        if Instant::now() > deadline {
+            let why = format!(
+                "task {id} does not end; its process is on record in `tieline list --json`"
+            );
+            return Err(Error::new(Exit::Failed, why));
+        }
+        sleep(PAUSE);
+    }
+    let seen = look_at(&store, id)?;
+    let mut text = format!("{id} {}\n", seen.word());
+    let mut tail = Tail::new(Format::Text, look(), id);
+    if let Some(files) = last_files(&store, id)? {
+        tail.marker(&files);
+    }
+    text.push_str(&tail.take());
+    if let Some(tree) = &seen.state.worktree {
+        let left = runtime()?.block_on(worktree::status(tree));
+        let left = left.map_err(|err| Error::new(Exit::Failed, crate::error::chain(&err)))?;
+        let path = tree.path.display();
+        text.push_str(&format!(
+            "branch {} in {path}: {} files not committed\n",
+            tree.branch,
+            left.len()
+        ));
+    }
+    print(&text)?;
+    Ok(Exit::Completed)
+}
+
+pub(super) fn remove(global: &Global, args: &TaskRemoveArgs) -> Result<Exit, Error> {
+    let store = open_store(global)?;
+    let seen = look_at(&store, &args.id)?;
+    if seen.is_alive {
+        let tieline = program_name();
+        return Err(Error::usage(format!(
+            "task {} runs; stop it first: {tieline} task cancel {}",
+            args.id, args.id
+        )));
+    }
+    if let Some(tree) = &seen.state.worktree
+        && tree.path.exists()
+    {
+        let removed = runtime()?.block_on(worktree::remove(tree, args.force));
+        removed.map_err(|err| Error::usage(crate::error::chain(&err)))?;
+    }
+    store.delete(args.id.key())?;
+    let log = store.dir().join("tasks").join(format!("{}.log", args.id));
+    if let Err(err) = std::fs::remove_file(&log)
+        && err.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(%err, "the log of the task stays");
+    }
+    Ok(Exit::Completed)
+}
+
+/// Waits until a process in the background has taken its task.
+pub(super) fn await_begin(
+    store: &Store,
+    id: &TaskId,
+    pid: u32,
+    limit: Duration,
+    log: &Path,
+) -> Result<(), Error> {
+    let before = store.conversation(id.key())?.map(|row| row.epoch);
+    let deadline = Instant::now() + limit;
+    loop {
+        let now = store.conversation(id.key())?.map(|row| row.epoch);
+        if now != before || store.holder(id.key())?.is_some() {
+            return Ok(());
+        }
+        let is_gone = !Path::new("/proc").join(pid.to_string()).join("fd").exists()
+            && Path::new("/proc/self").exists();
+        if is_gone || Instant::now() > deadline {
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            let last = said.lines().last().unwrap_or("it said nothing").to_owned();
+            return Err(Error::new(Exit::Failed, format!("task {id} did not begin: {last}")));
+        }
+        sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,119 @@
+//! `tieline task watch` and `tieline task parse`: other programs that speak in markers.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use tieline_front::task::foreign::{Foreign, Reading};
+use tieline_proc::{Env, Spec};
+
+use super::format;
+use crate::args::{TaskParseArgs, TaskWatchArgs};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::run::runtime;
+
+/// How much is read at once.
+const CHUNK: usize = 64 * 1024;
+
+pub(super) fn parse(args: &TaskParseArgs) -> Result<Exit, Error> {
+    let file = args.file.as_deref().filter(|path| path.as_os_str() != "-");
+    let mut input: Box<dyn Read> = match file {
+        None => Box::new(io::stdin().lock()),
+        Some(path) => Box::new(
+            File::open(path)
+                .map_err(|err| Error::usage(format!("cannot read {}: {err}", path.display())))?,
+        ),
+    };
+    let mut foreign = Foreign::new(format(Some(args.format)), reading(args.strict));
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let n = match input.read(&mut chunk) {
+            Ok(n) => n,
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
+            Err(err) => {
+                return Err(Error::new(Exit::Failed, format!("cannot read the log: {err}")));
+            }
+        };
+        let Some(bytes) = chunk.get(..n).filter(|bytes| !bytes.is_empty()) else { break };
+        foreign.feed(bytes);
+        put(&foreign.take())?;
+    }
+    foreign.finish();
+    put(&foreign.take())?;
+    Ok(Exit::Completed)
+}
+
+/// Runs the program to its end. Its exit code becomes ours.
+pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
+    let Some((program, words)) = args.command.split_first() else {
+        return Err(Error::usage("a program is needed: tieline task watch -- CMD"));
+    };
+    let here = std::env::current_dir()
+        .map_err(|err| Error::new(Exit::Failed, format!("cannot find this directory: {err}")))?;
+    let env = Env::everything();
+    let path = match program.contains('/') {
+        true => tieline_proc::resolve_explicit(&here.join(program).to_string_lossy()),
+        false => tieline_proc::resolve(program, &here, env.get("PATH")),
+    };
+    let path = path.map_err(|err| Error::usage(err.to_string()))?;
+    let mut spec = Spec::new(path, here);
+    spec.args = words.iter().map(Into::into).collect();
+    spec.env = env;
+    let mut foreign = Foreign::new(format(Some(args.format)), reading(args.strict));
+    let exit = runtime()?.block_on(async {
+        let failed = |err: tieline_proc::Error| {
+            Error::new(Exit::CannotStart, format!("cannot start {program}: {err}"))
+        };
+        let mut child = tieline_proc::spawn(spec).await.map_err(failed)?;
+        drop(child.stdin.take());
+        let mut stderr = child.take_stderr();
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            tokio::select! {
+                read = child.read_stdout(&mut chunk) => {
+                    let n = read.map_err(|err| Error::new(Exit::Failed, err.to_string()))?;
+                    let Some(bytes) = chunk.get(..n).filter(|it| !it.is_empty()) else { break };
+                    foreign.feed(bytes);
+                    put(&foreign.take())?;
+                }
+                Some(piece) = next(&mut stderr) => {
+                    // Nobody is left to be told when this fails.
+                    io::stderr().write_all(&piece.bytes).ok();
+                }
+                _ = tokio::signal::ctrl_c() => {
+                    child.begin_stop(std::time::Duration::from_millis(500));
+                }
+            }
+        }
+        while let Some(piece) = stderr.as_mut().and_then(|it| it.try_recv().ok()) {
+            io::stderr().write_all(&piece.bytes).ok();
+        }
+        Ok::<_, Error>(child.close(std::time::Duration::from_millis(500)).await.exit)
+    })?;
+    foreign.finish();
+    put(&foreign.take())?;
+    match exit {
+        Some(exit) if exit.is_success() => Ok(Exit::Completed),
+        Some(exit) => {
+            std::process::exit(exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or(0)))
+        }
+        None => Ok(Exit::Failed),
+    }
+}
+
+async fn next(
+    pieces: &mut Option<tokio::sync::mpsc::Receiver<tieline_proc::StderrChunk>>,
+) -> Option<tieline_proc::StderrChunk> {
+    match pieces {
+        Some(pieces) => pieces.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn reading(strict: bool) -> Reading {
+    if strict { Reading::Spec } else { Reading::Lenient }
+}
+
+fn put(text: &str) -> Result<(), Error> {
+    crate::print::print(text)
+}

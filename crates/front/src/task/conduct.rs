@@ -1,0 +1,623 @@
+//! Works on a task: turn after turn, until it is done, somebody is needed, or it must stop.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use tieline_event::{
+    BlobRef, Event, FailureCode, FileFate, Kind, Origin, Prompt, TaskFile, TaskMarker, TaskStop,
+    TurnCompleted, TurnId, TurnStatus,
+};
+use tieline_hub::{Conversation, Entry, Hub, Note, Subscription};
+use tieline_proc::{Env, RunLimits, Spec};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+use super::brief::{self, Surroundings};
+use super::core::{Core, Out};
+use super::disk::{self, Baseline, Change};
+use super::print::{Format, Printer};
+use super::state::{Letter, State, Status, TaskId};
+use crate::run::output::{Output, complain};
+use crate::run::page::Look;
+use crate::run::stop::{Signals, Stop};
+
+/// How often mail is looked for, and what is held back is told.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long a conversation has to close.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// How long a command that verifies may take.
+const VERIFYING: Duration = Duration::from_secs(900);
+
+/// How much of its output goes back to the agent.
+const VERIFIED: usize = 8 * 1024;
+
+/// How to work on a task.
+pub struct Options {
+    /// What is printed.
+    pub format: Format,
+    /// How text looks.
+    pub look: Look,
+    /// What was said beforehand.
+    pub letters: Vec<Letter>,
+    /// Lines that a person types, where one is there to answer.
+    pub typed: Option<mpsc::Receiver<String>>,
+    /// There is something new to tell the agent.
+    pub is_new: bool,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As the task stands.
+    Stands(Status),
+    /// A turn failed for this reason.
+    TurnFailed(FailureCode),
+    /// Somebody pressed Ctrl-C, or a signal came.
+    Interrupted,
+    /// Nobody reads the output any more.
+    OutputGone,
+}
+
+/// Why a task could not be worked on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The hub refused.
+    #[error(transparent)]
+    Hub(#[from] tieline_hub::Error),
+    /// Signals could not be had.
+    #[error("cannot listen to signals")]
+    Signals(#[source] io::Error),
+    /// The directory could not be looked at.
+    #[error("cannot look at {path}")]
+    Disk {
+        /// Which.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The plan cannot be read.
+    #[error("{0}")]
+    Plan(String),
+}
+
+/// Works on a task and closes its conversation.
+///
+/// # Errors
+/// When it cannot be worked on at all. A task that does not come to its end is not an error but an
+/// [`Ending`].
+pub async fn run(
+    hub: &Hub,
+    conversation: &Conversation,
+    id: &TaskId,
+    state: State,
+    options: Options,
+) -> Result<Ending, Error> {
+    let signals = Signals::new().map_err(Error::Signals)?;
+    let row = hub.store().conversation(id.key()).map_err(tieline_hub::Error::from)?;
+    let workspace = row.as_ref().map(|row| row.workspace.clone()).unwrap_or_default();
+    let has_session = row.is_some_and(|row| row.native_session.is_some());
+    let mut work = Work {
+        hub,
+        conversation,
+        id,
+        core: Core::new(&workspace),
+        workspace,
+        printer: Printer::new(options.format, options.look, id),
+        output: Output::new(),
+        subscription: conversation.subscribe(conversation.last_seq()),
+        signals,
+        letters: options.letters.into(),
+        typed: options.typed,
+        asked: None,
+        stopped: None,
+        began: Instant::now(),
+        state,
+    };
+    // An agent that was never reached, or has lost its session, is told everything again.
+    if !has_session {
+        work.state.told = None;
+    }
+    // Whoever sets it to work again wants it tried again.
+    work.state.n_failed = 0;
+    let ended = work.go(options.is_new).await;
+    work.printer.finish();
+    work.flush().await;
+    match timeout(CLOSING, conversation.close()).await {
+        Ok(Ok(()) | Err(tieline_hub::Error::Closed)) => {}
+        Ok(Err(err)) => tracing::warn!(%err, "the conversation did not close cleanly"),
+        Err(_) => tracing::warn!("the conversation did not close in time"),
+    }
+    ended
+}
+
+/// Why the turn that runs is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Cancelled,
+    Interrupted,
+    Budget,
+    /// An answer was needed, and none came in time.
+    Unanswered,
+    OutputGone,
+}
+
+struct Work<'a> {
+    hub: &'a Hub,
+    conversation: &'a Conversation,
+    id: &'a TaskId,
+    workspace: String,
+    state: State,
+    core: Core,
+    printer: Printer,
+    output: Output,
+    subscription: Subscription,
+    signals: Signals,
+    letters: VecDeque<Letter>,
+    typed: Option<mpsc::Receiver<String>>,
+    /// Since when somebody is waited for.
+    asked: Option<Instant>,
+    stopped: Option<Stopped>,
+    began: Instant,
+}
+
+impl Work<'_> {
+    async fn go(&mut self, is_new: bool) -> Result<Ending, Error> {
+        if self.state.baseline.is_none() {
+            self.remember_disk().await?;
+        }
+        let mut is_wanted = is_new
+            || !matches!(self.state.status, Status::Question | Status::Complete)
+            || !self.state.given.is_empty();
+        if self.state.status == Status::Complete && !is_wanted {
+            let iterations = self.state.iterations;
+            self.printer.marker(&TaskMarker::Completed { iterations });
+            return Ok(Ending::Stands(Status::Complete));
+        }
+        self.read_letters().await?;
+        for question in &self.state.questions {
+            self.printer.marker(&question.marker());
+        }
+        loop {
+            self.read_letters().await?;
+            if !is_wanted && self.state.given.is_empty() {
+                if let Some(stopped) = self.wait_for_answer().await? {
+                    return self.stop(stopped).await;
+                }
+                continue;
+            }
+            if let Some(reason) = self.state.overspent() {
+                return self.end(Status::Budget, Some((TaskStop::Budget, reason))).await;
+            }
+            let end = self.turn().await?;
+            is_wanted = false;
+            if let Some(stopped) = self.stopped.take() {
+                return self.stop(stopped).await;
+            }
+            match (end.status, end.error) {
+                (TurnStatus::Completed, _) => {}
+                (TurnStatus::Interrupted, _) => return self.stop(Stopped::Cancelled).await,
+                (TurnStatus::Failed, failure) => {
+                    let reason = failure.as_ref().map(ToString::to_string);
+                    let reason = reason.unwrap_or_else(|| "the turn failed".to_owned());
+                    self.end(Status::Failed, Some((TaskStop::Failed, reason))).await?;
+                    let code = failure.map_or(FailureCode::Agent, |failure| failure.code);
+                    return Ok(Ending::TurnFailed(code));
+                }
+            }
+            if self.state.blocked.is_some() {
+                return self.end(Status::Blocked, None).await;
+            }
+            if !self.state.questions.is_empty() || !self.state.given.is_empty() {
+                continue;
+            }
+            if self.verify().await? {
+                return self.end(Status::Complete, None).await;
+            }
+            if self.state.n_failed > self.state.tries {
+                let reason = format!("the work did not pass {} times", self.state.n_failed);
+                return self.end(Status::Failed, Some((TaskStop::Failed, reason))).await;
+            }
+            is_wanted = true;
+        }
+    }
+
+    /// One turn, to its end.
+    async fn turn(&mut self) -> Result<TurnCompleted, Error> {
+        let plan = self.state.plan.clone();
+        let around = Surroundings::look(Path::new(&self.workspace), plan.as_deref());
+        let around = around.map_err(Error::Plan)?;
+        self.state.iterations += 1;
+        self.state.status = Status::Running;
+        let text = brief::next(self.id.as_str(), &mut self.state, &around);
+        self.note(Vec::new()).await?;
+        let prompt = Prompt { origin: Origin::Task, ..Prompt::text(text) };
+        self.began = Instant::now();
+        let turn = self.conversation.start_turn(prompt).await?;
+        let deadline = self.state.time_left().map(|left| self.began + left);
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        // A turn of ours, or one that its background work brought.
+        let is_over = |event: &Event, end: &TurnCompleted, ours: &mut Option<TurnId>| {
+            ours.take_if(|turn| event.turn.as_ref() == Some(turn));
+            ours.is_none() && (end.open_tasks == 0 || end.status != TurnStatus::Completed)
+        };
+        let mut ours = Some(turn);
+        loop {
+            let over = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                stop = self.signals.next() => self.signalled(stop).await?,
+                () = over, if self.stopped.is_none() => self.interrupt(Stopped::Budget).await?,
+                entries = self.subscription.next() => {
+                    let entries = entries?;
+                    if entries.is_empty() {
+                        return Err(tieline_hub::Error::Closed.into());
+                    }
+                    let mut ended = None;
+                    for entry in &entries {
+                        self.see(entry).await?;
+                        if let Entry::Event(shown) = entry
+                            && let Kind::TurnCompleted(end) = &shown.event.kind
+                            && is_over(&shown.event, end, &mut ours)
+                        {
+                            ended = Some(end.clone());
+                        }
+                    }
+                    if let Some(end) = ended {
+                        self.state.millis += u64::try_from(self.began.elapsed().as_millis()).unwrap_or(0);
+                        self.asked = None;
+                        self.note(Vec::new()).await?;
+                        return Ok(end);
+                    }
+                }
+                line = typed(&mut self.typed) => self.hear(line).await?,
+                _ = ticks.tick() => self.tick().await?,
+            }
+            self.flush().await;
+        }
+    }
+
+    /// Time went by.
+    async fn tick(&mut self) -> Result<(), Error> {
+        let mut out = Vec::new();
+        self.core.tick(&mut self.state, &mut out);
+        self.show(out).await?;
+        self.read_letters().await?;
+        let worked = Duration::from_millis(self.state.millis) + self.began.elapsed();
+        self.printer.live(&self.state, worked);
+        let waits = self.state.questions.iter().any(|question| question.waits.is_some());
+        if !waits {
+            self.asked = None;
+            return Ok(());
+        }
+        let since = *self.asked.get_or_insert_with(Instant::now);
+        if self.typed.is_none()
+            && since.elapsed() >= Duration::from_secs(self.state.wait)
+            && self.stopped.is_none()
+        {
+            self.interrupt(Stopped::Unanswered).await?;
+        }
+        Ok(())
+    }
+
+    async fn see(&mut self, entry: &Entry) -> Result<(), Error> {
+        self.printer.entry(entry);
+        let store = self.hub.store().clone();
+        let mut fetch = |blob: &BlobRef| store.blob(&blob.sha256).ok().flatten();
+        let mut out = Vec::new();
+        self.core.see(entry, &mut self.state, &mut fetch, &mut out);
+        let asks = out.iter().any(|it| matches!(it, Out::Marker(TaskMarker::Question { .. })));
+        self.show(out).await?;
+        if asks {
+            self.read_letters().await?;
+        }
+        Ok(())
+    }
+
+    /// What is said about the task is on disk before it is shown.
+    async fn show(&mut self, out: Vec<Out>) -> Result<(), Error> {
+        let markers: Vec<TaskMarker> = out
+            .iter()
+            .filter_map(|it| match it {
+                Out::Marker(marker) => Some(marker.clone()),
+                Out::Line(_) => None,
+            })
+            .collect();
+        if !markers.is_empty() {
+            self.note(markers).await?;
+        }
+        for it in &out {
+            match it {
+                Out::Line(line) => self.printer.line(line),
+                Out::Marker(marker) => self.printer.marker(marker),
+            }
+        }
+        self.flush().await;
+        Ok(())
+    }
+
+    async fn note(&mut self, markers: Vec<TaskMarker>) -> Result<(), Error> {
+        let note = Note { markers, task: Some(self.state.to_json()), blob: None };
+        Ok(self.conversation.note(note).await?)
+    }
+
+    async fn flush(&mut self) {
+        let written = self.output.write(&mut self.printer.out).await;
+        if !self.printer.err.is_empty() {
+            complain(&mut self.printer.err);
+        }
+        if let Err(err) = written {
+            if err.kind() != io::ErrorKind::BrokenPipe {
+                tracing::error!(%err, "the output failed");
+            }
+            if self.stopped.replace(Stopped::OutputGone).is_none() {
+                // A turn that is over needs no word.
+                self.conversation.interrupt().await.ok();
+            }
+        }
+    }
+
+    async fn interrupt(&mut self, why: Stopped) -> Result<(), Error> {
+        self.stopped.get_or_insert(why);
+        match self.conversation.interrupt().await {
+            Ok(()) | Err(tieline_hub::Error::NoTurn) => Ok(()),
+            Err(err) => Err(err.into()),
+        }
+    }
+
+    async fn signalled(&mut self, stop: Stop) -> Result<(), Error> {
+        match stop {
+            Stop::Turn => self.printer.remark("stopping …"),
+            // Whatever is left is ended with the conversation.
+            Stop::Everything => self.stopped = Some(Stopped::Interrupted),
+        }
+        self.interrupt(Stopped::Interrupted).await
+    }
+
+    /// What others have to say, and what was said beforehand.
+    async fn read_letters(&mut self) -> Result<(), Error> {
+        let mail = self.hub.store().take_mail(self.id.key()).map_err(tieline_hub::Error::from)?;
+        for body in mail {
+            match serde_json::from_str(&body) {
+                Ok(letter) => self.letters.push_back(letter),
+                Err(err) => tracing::warn!(%err, "a letter is not understood"),
+            }
+        }
+        for letter in std::mem::take(&mut self.letters) {
+            match letter {
+                Letter::Cancel => self.interrupt(Stopped::Cancelled).await?,
+                Letter::Answer { question, text } => {
+                    // What is not asked yet may be asked later.
+                    if self.state.question_for(question.as_deref()).is_none() {
+                        self.letters.push_back(Letter::Answer { question, text });
+                        continue;
+                    }
+                    self.answer(question.as_deref(), &text).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn hear(&mut self, line: Option<String>) -> Result<(), Error> {
+        match line {
+            None => self.typed = None,
+            Some(line) if line.trim().is_empty() => {}
+            Some(line) => {
+                if let Letter::Answer { question, text } = Letter::answer(&line) {
+                    self.answer(question.as_deref(), &text).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, question: Option<&str>, text: &str) -> Result<(), Error> {
+        let mut out = Vec::new();
+        let told = self.core.answer(question, text, &mut self.state, &mut out);
+        self.show(out).await?;
+        match told {
+            Err(why) => self.printer.remark(&why),
+            Ok(None) => {}
+            Ok(Some((request, answer))) => {
+                let answered = self.conversation.answer(&request, answer, Origin::Client, None);
+                if let Err(err) = answered.await {
+                    self.printer.remark(&err.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Between two turns, with a question open: until somebody answers, or for as long as is waited.
+    async fn wait_for_answer(&mut self) -> Result<Option<Stopped>, Error> {
+        let until = Instant::now() + Duration::from_secs(self.state.wait);
+        if self.state.wait > 0 || self.typed.is_some() {
+            self.state.status = Status::Question;
+            self.note(Vec::new()).await?;
+        }
+        let mut ticks = interval(TICK);
+        while self.state.given.is_empty() {
+            if let Some(stopped) = self.stopped {
+                return Ok(Some(stopped));
+            }
+            if self.typed.is_none() && Instant::now() >= until {
+                return Ok(Some(Stopped::Unanswered));
+            }
+            tokio::select! {
+                biased;
+                _ = self.signals.next() => return Ok(Some(Stopped::Interrupted)),
+                line = typed(&mut self.typed) => self.hear(line).await?,
+                _ = ticks.tick() => self.read_letters().await?,
+            }
+            self.flush().await;
+        }
+        Ok(None)
+    }
+
+    /// Runs every command that must pass; the first one that does not goes back to the agent.
+    async fn verify(&mut self) -> Result<bool, Error> {
+        for command in self.state.verify.clone() {
+            let mut spec = Spec::new("/bin/sh", &self.workspace);
+            spec.args = vec!["-c".into(), command.clone().into()];
+            spec.env = Env::inherited(&[], &[]);
+            let limits = RunLimits { timeout: VERIFYING, max_output: 1 << 20 };
+            let (passed, exit_code, output) = match tieline_proc::run(spec, b"", limits).await {
+                Err(err) => (false, None, err.to_string()),
+                Ok(ran) => {
+                    let mut text = ran.stdout.to_text();
+                    text.push_str(&ran.stderr.to_text());
+                    if ran.timed_out {
+                        text.push_str(&format!("\nstopped after {} s", VERIFYING.as_secs()));
+                    }
+                    let code = ran.exit.and_then(|exit| exit.code);
+                    (ran.exit.is_some_and(|exit| exit.is_success()), code, text)
+                }
+            };
+            let start = output.ceil_char_boundary(output.len().saturating_sub(VERIFIED));
+            let output = output.get(start..).unwrap_or_default().trim().to_owned();
+            if !passed {
+                self.state.n_failed += 1;
+                let code = exit_code.map(|code| format!(" with exit code {code}"));
+                let code = code.unwrap_or_default();
+                self.state.failed_check = Some(format!("`{command}` failed{code}:\n\n{output}\n"));
+            }
+            let verified = TaskMarker::Verified { command, passed, exit_code, output };
+            self.show(vec![Out::Marker(verified)]).await?;
+            if !passed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn stop(&mut self, stopped: Stopped) -> Result<Ending, Error> {
+        let stop = |how, reason: &str| Some((how, reason.to_owned()));
+        match stopped {
+            Stopped::Unanswered => self.end(Status::Question, None).await,
+            Stopped::Budget => {
+                let reason =
+                    self.state.overspent().unwrap_or_else(|| "its time is over".to_owned());
+                self.end(Status::Budget, Some((TaskStop::Budget, reason))).await
+            }
+            Stopped::Cancelled => {
+                self.end(Status::Cancelled, stop(TaskStop::Cancelled, "somebody cancelled it"))
+                    .await
+            }
+            Stopped::Interrupted => {
+                let why = "tieline was interrupted; the same command goes on";
+                self.end(Status::Cancelled, stop(TaskStop::Cancelled, why)).await?;
+                Ok(Ending::Interrupted)
+            }
+            Stopped::OutputGone => {
+                self.end(Status::Cancelled, stop(TaskStop::Cancelled, "nobody reads its output"))
+                    .await?;
+                Ok(Ending::OutputGone)
+            }
+        }
+    }
+
+    /// The last words: what changed, and how it stands.
+    async fn end(
+        &mut self,
+        status: Status,
+        stop: Option<(TaskStop, String)>,
+    ) -> Result<Ending, Error> {
+        let mut out = Vec::new();
+        self.core.release(&mut self.state, &mut out);
+        if let Some(files) = self.measure().await? {
+            out.push(Out::Marker(files));
+        }
+        self.state.status = status;
+        if status == Status::Complete {
+            let iterations = self.state.iterations;
+            out.push(Out::Marker(TaskMarker::Completed { iterations }));
+        }
+        if let Some((how, reason)) = stop {
+            out.push(Out::Marker(TaskMarker::Stopped { how, reason }));
+        }
+        self.show(out).await?;
+        // Also when there was nothing to say.
+        self.note(Vec::new()).await?;
+        self.drain().await;
+        Ok(Ending::Stands(status))
+    }
+
+    /// JSON lines have every event, the last ones too.
+    async fn drain(&mut self) {
+        let last = self.conversation.last_seq();
+        while self.subscription.cursor() < last {
+            let Ok(Ok(entries)) = timeout(TICK, self.subscription.next()).await else { return };
+            entries.iter().for_each(|entry| self.printer.entry(entry));
+        }
+        self.flush().await;
+    }
+
+    /// What the directory holds, for the measure at the end.
+    async fn remember_disk(&mut self) -> Result<(), Error> {
+        let root = self.workspace.clone();
+        let take = move || Baseline::take(Path::new(&root));
+        let taken = tokio::task::spawn_blocking(take).await;
+        let taken = taken.map_err(|_| tieline_hub::Error::Closed)?;
+        let baseline =
+            taken.map_err(|source| Error::Disk { path: self.workspace.clone(), source })?;
+        let bytes = serde_json::to_vec(&baseline).expect("names and numbers are JSON");
+        let blob = BlobRef::of(&bytes);
+        self.state.baseline = Some(blob.sha256.clone());
+        let task = Some(self.state.to_json());
+        let note = Note { markers: Vec::new(), task, blob: Some((blob, bytes)) };
+        Ok(self.conversation.note(note).await?)
+    }
+
+    async fn measure(&mut self) -> Result<Option<TaskMarker>, Error> {
+        let Some(sha256) = self.state.baseline.clone() else { return Ok(None) };
+        let (store, root) = (self.hub.store().clone(), self.workspace.clone());
+        let claimed = self.state.claimed();
+        let measure = move || {
+            let Some(bytes) = store.blob(&sha256).map_err(io::Error::other)? else {
+                return Ok(None);
+            };
+            let baseline: Baseline = serde_json::from_slice(&bytes)?;
+            let measured = baseline.measure(Path::new(&root))?;
+            let mismatches = disk::claims(&measured.files, &claimed, Path::new(&root));
+            Ok::<_, io::Error>(Some((measured, mismatches)))
+        };
+        let measured = tokio::task::spawn_blocking(measure).await;
+        let measured = measured.map_err(|_| tieline_hub::Error::Closed)?;
+        let measured =
+            measured.map_err(|source| Error::Disk { path: self.workspace.clone(), source })?;
+        let Some((measured, mismatches)) = measured else { return Ok(None) };
+        if measured.files.is_empty() && mismatches.is_empty() {
+            return Ok(None);
+        }
+        let file = |changed: disk::Changed| {
+            let (change, from) = match changed.change {
+                Change::Created => (FileFate::Created, None),
+                Change::Modified => (FileFate::Modified, None),
+                Change::Deleted => (FileFate::Deleted, None),
+                Change::Renamed { from } => (FileFate::Renamed, Some(from)),
+            };
+            TaskFile { path: changed.path, change, from }
+        };
+        let files = measured.files.into_iter().map(file).collect();
+        Ok(Some(TaskMarker::FilesModified { files, mismatches, partial: measured.is_partial }))
+    }
+}
+
+/// The next line that somebody types.
+async fn typed(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}

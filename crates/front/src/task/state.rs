@@ -1,0 +1,389 @@
+//! What is remembered of a task: enough to go on after any end of ours.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tieline_event::{ConversationKey, RequestId, TaskMarker, TaskOption};
+use tieline_wire::markers;
+
+use super::worktree::Worktree;
+
+#[cfg(test)]
+mod tests;
+
+/// The name of a task, which is also that of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskId(ConversationKey);
+
+impl TaskId {
+    /// The conversation.
+    pub fn key(&self) -> &ConversationKey {
+        &self.0
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let begins_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !begins_well || text.len() > 64 || !text.chars().all(is_plain) {
+            return Err("a task's id has 1 to 64 letters, digits, dots, dashes and underscores, \
+                        and begins with a letter or a digit"
+                .to_owned());
+        }
+        ConversationKey::new(text).map(Self).map_err(|err| err.to_string())
+    }
+}
+
+/// How much a task may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// How often the agent may be set to work.
+    pub turns: Option<u64>,
+    /// How long it may work.
+    pub seconds: Option<u64>,
+    /// How many tokens it may read and write; looked at after each turn.
+    pub tokens: Option<u64>,
+}
+
+impl Budget {
+    /// Reads `20turns`, `600s` or `200000tokens` into it.
+    ///
+    /// # Errors
+    /// When it is none of these.
+    pub fn set(&mut self, text: &str) -> Result<(), String> {
+        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at_checked(end).unwrap_or((text, ""));
+        let number: u64 = number.parse().ok().filter(|it| *it > 0).ok_or_else(|| wrong(text))?;
+        match unit.trim() {
+            "turns" | "turn" => self.turns = Some(number),
+            "s" | "seconds" | "sec" => self.seconds = Some(number),
+            "m" | "min" | "minutes" => self.seconds = Some(number.saturating_mul(60)),
+            "h" | "hours" => self.seconds = Some(number.saturating_mul(3600)),
+            "tokens" | "tok" => self.tokens = Some(number),
+            _ => return Err(wrong(text)),
+        }
+        Ok(())
+    }
+}
+
+fn wrong(text: &str) -> String {
+    format!("{text:?} is no budget; write 20turns, 600s, 30min or 200000tokens")
+}
+
+/// How a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It is to be worked on. Without a living process it was cut off.
+    Running,
+    /// Somebody must answer first.
+    Question,
+    /// Somebody must clear something up first.
+    Blocked,
+    /// It is done.
+    Complete,
+    /// A turn failed, or the work did not pass its verification.
+    Failed,
+    /// Its budget is used up.
+    Budget,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl Status {
+    /// The word for people and programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Question => "question",
+            Self::Blocked => "blocked",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A question without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenQuestion {
+    /// Its name within the task.
+    pub id: String,
+    /// What is asked.
+    pub text: String,
+    /// Answers to choose from.
+    pub options: Vec<TaskOption>,
+    /// Why it is asked.
+    pub context: Vec<String>,
+    /// The agent waits for it.
+    pub waits: Option<Waits>,
+    /// The agent waited for it in the turn that runs, and does so no more.
+    #[serde(default)]
+    pub lapsed: bool,
+}
+
+/// Where an agent waits for an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The agent's request.
+    pub request: RequestId,
+    /// Which of its questions; none for an approval.
+    pub question: Option<String>,
+    /// The ids of the request's options, in the order of the question's.
+    pub options: Vec<String>,
+}
+
+impl OpenQuestion {
+    /// As a word about the task.
+    pub fn marker(&self) -> TaskMarker {
+        TaskMarker::Question {
+            id: self.id.clone(),
+            text: self.text.clone(),
+            options: self.options.clone(),
+            context: self.context.clone(),
+            request: self.waits.as_ref().map(|waits| waits.request.clone()),
+        }
+    }
+
+    /// The option that an answer names by number or label.
+    pub fn chosen(&self, answer: &str) -> Option<&TaskOption> {
+        let answer = answer.trim();
+        let number = answer.trim_end_matches('.').parse().ok();
+        let by_number = self.options.iter().find(|it| Some(it.number) == number);
+        by_number.or_else(|| self.options.iter().find(|it| it.label.eq_ignore_ascii_case(answer)))
+    }
+}
+
+/// An answer that the agent has not been told yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// What was asked.
+    pub question: String,
+    /// The answer, in words.
+    pub answer: String,
+}
+
+/// What somebody has to say about a task, from whichever process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Letter {
+    /// An answer, to the question of this id or to the oldest one.
+    Answer {
+        /// Which question.
+        question: Option<String>,
+        /// The answer: a number, a label, or any text.
+        text: String,
+    },
+    /// The task is to stop.
+    Cancel,
+}
+
+impl Letter {
+    /// Reads `q2=1`, or an answer to the oldest question.
+    pub fn answer(text: &str) -> Self {
+        let is_id = |id: &str| id.strip_prefix('q').is_some_and(|n| n.parse::<u64>().is_ok());
+        match text.split_once('=') {
+            Some((id, answer)) if is_id(id.trim()) => Self::Answer {
+                question: Some(id.trim().to_owned()),
+                text: answer.trim().to_owned(),
+            },
+            _ => Self::Answer { question: None, text: text.trim().to_owned() },
+        }
+    }
+}
+
+/// Everything that is remembered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// What is to be done, and what was added later.
+    pub description: String,
+    /// The file with the plan.
+    pub plan: Option<PathBuf>,
+    /// What the agent was told of plan and guidelines, so that a change is told again.
+    #[serde(default)]
+    pub told: Option<String>,
+    /// Commands that must pass before the task is done.
+    #[serde(default)]
+    pub verify: Vec<String>,
+    /// How often a failed verification goes back to the agent.
+    pub tries: u32,
+    /// How much it may use.
+    #[serde(default)]
+    pub budget: Budget,
+    /// For how many seconds an answer is waited for.
+    #[serde(default)]
+    pub wait: u64,
+    /// How it stands.
+    pub status: Status,
+    /// Questions without an answer.
+    #[serde(default)]
+    pub questions: Vec<OpenQuestion>,
+    /// How many there have been.
+    #[serde(default)]
+    pub n_questions: u64,
+    /// Answers that the agent has not been told yet.
+    #[serde(default)]
+    pub given: Vec<Given>,
+    /// Why the agent cannot go on.
+    #[serde(default)]
+    pub blocked: Option<String>,
+    /// The last failed verification that the agent has not been told yet.
+    #[serde(default)]
+    pub failed_check: Option<String>,
+    /// How often the work did not pass.
+    #[serde(default)]
+    pub n_failed: u32,
+    /// What the agent said of files: path and word.
+    #[serde(default)]
+    pub claims: Vec<(String, String)>,
+    /// How often the agent was set to work.
+    #[serde(default)]
+    pub iterations: u64,
+    /// Milliseconds it has worked.
+    #[serde(default)]
+    pub millis: u64,
+    /// Tokens it has used.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Its last step, for a list.
+    #[serde(default)]
+    pub step: String,
+    /// The hash of what the directory held when it began.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// Its own working tree.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
+}
+
+impl State {
+    /// A task that has not begun.
+    pub fn new(description: String) -> Self {
+        Self {
+            description,
+            plan: None,
+            told: None,
+            verify: Vec::new(),
+            tries: 3,
+            budget: Budget::default(),
+            wait: 0,
+            status: Status::Running,
+            questions: Vec::new(),
+            n_questions: 0,
+            given: Vec::new(),
+            blocked: None,
+            failed_check: None,
+            n_failed: 0,
+            claims: Vec::new(),
+            iterations: 0,
+            millis: 0,
+            tokens: 0,
+            step: String::new(),
+            baseline: None,
+            worktree: None,
+        }
+    }
+
+    /// Reads what was stored.
+    ///
+    /// # Errors
+    /// When another version wrote it.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    /// To be stored.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a state has no map whose keys are not strings")
+    }
+
+    /// What is left of the time it may work.
+    pub fn time_left(&self) -> Option<Duration> {
+        let seconds = self.budget.seconds?;
+        Some(Duration::from_secs(seconds).saturating_sub(Duration::from_millis(self.millis)))
+    }
+
+    /// Which part of its budget is used up.
+    pub fn overspent(&self) -> Option<String> {
+        let Budget { turns, seconds, tokens } = self.budget;
+        let over = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
+        over(turns, self.iterations)
+            .map(|limit| format!("{limit} turns are used up"))
+            .or_else(|| {
+                over(seconds, self.millis / 1000).map(|it| format!("{it} seconds are over"))
+            })
+            .or_else(|| over(tokens, self.tokens).map(|it| format!("{it} tokens are used up")))
+    }
+
+    /// A new question gets its name.
+    pub(super) fn ask(
+        &mut self,
+        text: String,
+        options: Vec<TaskOption>,
+        context: Vec<String>,
+        waits: Option<Waits>,
+    ) -> TaskMarker {
+        self.n_questions += 1;
+        let id = format!("q{}", self.n_questions);
+        let question = OpenQuestion { id, text, options, context, waits, lapsed: false };
+        let marker = question.marker();
+        self.questions.push(question);
+        marker
+    }
+
+    /// The question that an answer is for.
+    pub(super) fn question_for(&self, id: Option<&str>) -> Option<usize> {
+        match id {
+            None => (!self.questions.is_empty()).then_some(0),
+            Some(id) => self.questions.iter().position(|question| question.id == id),
+        }
+    }
+
+    /// What the agent said of files.
+    pub(super) fn claimed(&self) -> Vec<markers::FileChange> {
+        let claims = self.claims.iter().map(|(path, word)| markers::FileChange {
+            path: path.clone(),
+            change: match word.as_str() {
+                "created" => markers::Change::Created,
+                "modified" => markers::Change::Modified,
+                "deleted" => markers::Change::Deleted,
+                word => match word.strip_prefix("renamed from ") {
+                    Some(from) => markers::Change::Renamed { from: from.to_owned() },
+                    None => markers::Change::Unknown,
+                },
+            },
+        });
+        claims.collect()
+    }
+
+    pub(super) fn claim(&mut self, file: &markers::FileChange) {
+        let word = match &file.change {
+            markers::Change::Created => "created".to_owned(),
+            markers::Change::Modified => "modified".to_owned(),
+            markers::Change::Deleted => "deleted".to_owned(),
+            markers::Change::Renamed { from } => format!("renamed from {from}"),
+            markers::Change::Unknown => String::new(),
+        };
+        self.claims.retain(|(path, _)| *path != file.path);
+        self.claims.push((file.path.clone(), word));
+    }
+}
