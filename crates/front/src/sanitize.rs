@@ -132,7 +132,7 @@ fn is_harmless(byte: u8) -> bool {
     !matches!(byte, 0..=8 | 11..=31 | 0x7f | 0xc2 | 0xd8 | 0xe2)
 }
 
-fn is_direction(c: char) -> bool {
+pub(crate) fn is_direction(c: char) -> bool {
     matches!(
         c,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'

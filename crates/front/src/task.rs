@@ -1,0 +1,3 @@
+//! Tasks: what an agent was given to do, and what it really did.
+
+pub mod disk;
