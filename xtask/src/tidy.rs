@@ -14,7 +14,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("store", &["event"]),
     ("agent", &["event", "wire", "proc"]),
     ("hub", &["event", "agent", "proc", "store"]),
-    ("front", &["event", "wire", "hub"]),
+    ("front", &["event", "wire", "proc", "hub"]),
     ("cli", &["event", "agent", "proc", "store", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
