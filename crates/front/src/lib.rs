@@ -5,7 +5,8 @@
 //! [`run`] shows one conversation to a person or a script. Its cores are sans-IO: [`run::text`]
 //! turns events and deltas into what a terminal or a pipe shows, [`run::ask`] turns a request into
 //! a dialogue and the dialogue into an answer, [`run::jsonl`] turns entries into lines. One loop
-//! moves their bytes. [`markdown`] writes a whole history as a document.
+//! moves their bytes. [`markdown`] writes a whole history as a document. [`task`] hands
+//! work to an agent and says in markers how it goes.
 //!
 //! # Invariants
 //!

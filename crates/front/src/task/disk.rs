@@ -19,6 +19,8 @@
 //!
 //! A file that is both ignored and tracked is not seen. A file without a hash (over 256 KiB, or
 //! behind the first 64 MiB) whose time was set back after a change of the same size looks unchanged.
+//! Where a `.gitignore` changed, a whole directory that was moved in from elsewhere is not seen: its
+//! files look as old as those that the rules hid before.
 
 mod claims;
 mod stored;
@@ -38,11 +40,15 @@ use serde::{Deserialize, Serialize};
 pub use claims::claims;
 use walk::{Digest, Found, Reader, Walk};
 
+/// How many files are looked at.
+const MAX_FILES: usize = 200_000;
+
 /// How much older than the baseline a file may seem and still have come after it: the kernel stamps
 /// files by a clock that lags behind by up to a tick, and a server's clock is another one.
 const CLOCK_MARGIN: i64 = 1_000_000_000;
 
-/// The files below a directory at one moment. Its JSON is compact: about 65 bytes for each file.
+/// The files below a directory at one moment. Its JSON is compact: 44 to 55 bytes for each file
+/// in trees of 2,000 to 60,000.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "stored::Stored", try_from = "stored::Stored")]
 pub struct Baseline {
@@ -105,9 +111,13 @@ pub enum Change {
 impl Baseline {
     /// Looks at every file below `root`. It reads files and waits for the disk.
     pub fn take(root: &Path) -> io::Result<Baseline> {
+        Self::take_at_most(root, MAX_FILES)
+    }
+
+    fn take_at_most(root: &Path, n_files: usize) -> io::Result<Baseline> {
         let root = directory(root)?;
         let taken = now();
-        let mut walk = Walk::new(&root, |_| true);
+        let mut walk = Walk::new(&root, n_files, |_| true);
         let mut reader = Reader::bounded();
         let mut files = BTreeMap::new();
         for found in &mut walk {
@@ -145,7 +155,7 @@ impl Baseline {
                 Compared::Unknown => is_partial = true,
             }
         }
-        let mut walk = Walk::new(&root, |_| true);
+        let mut walk = Walk::new(&root, MAX_FILES, |_| true);
         let mut created: Vec<Found> = walk.by_ref().filter(|found| self.lacks(found)).collect();
         is_partial |= walk.is_cut || walk.n_skipped > 0;
 
@@ -155,7 +165,7 @@ impl Baseline {
             || modified.iter().any(|path| is_rules(path))
             || gone.iter().any(|(path, _)| is_rules(path))
             || created.iter().any(|found| is_rules(&found.path))
-            || files.iter().any(|file| is_rename_of_rules(file));
+            || files.iter().any(is_rename_of_rules);
         if rules_changed {
             created.retain(|found| changed_at(found) >= self.taken.saturating_sub(CLOCK_MARGIN));
         }

@@ -4,6 +4,7 @@
 //! given to an agent, and what an agent left in a repository must not run because somebody looks at
 //! it. Filters that the repository's own configuration names do run.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -236,13 +237,8 @@ impl Git {
         let directory = directory
             .canonicalize()
             .map_err(|source| Error::Path { path: directory.to_owned(), source })?;
-        let path_var = std::env::var_os("PATH");
-        let program = tieline_proc::resolve("git", &directory, path_var.as_deref());
-        match program {
-            Ok(program) => Ok(Git { program, directory }),
-            Err(tieline_proc::Error::NotFound { .. }) => Err(Error::NoGit),
-            Err(err) => Err(err.into()),
-        }
+        let program = find(&directory, std::env::var_os("PATH").as_deref())?;
+        Ok(Git { program, directory })
     }
 
     /// Within a worktree. A directory that is no longer one could be part of another repository,
@@ -295,6 +291,14 @@ impl Git {
             false => other.to_owned(),
         })
     }
+}
+
+/// Where git is. One that the repository brings along is not it.
+fn find(repository: &Path, path_var: Option<&OsStr>) -> Result<PathBuf, Error> {
+    tieline_proc::resolve("git", repository, path_var).map_err(|err| match err {
+        tieline_proc::Error::NotFound { .. } => Error::NoGit,
+        err => err.into(),
+    })
 }
 
 /// What git answered.

@@ -81,7 +81,11 @@ impl Said {
     fn new(claimed: &[markers::FileChange], disk: &Disk<'_>) -> Said {
         let mut said = Said { last: BTreeMap::new(), outside: BTreeSet::new() };
         for file in claimed {
-            let Some(path) = disk.inside(&file.path) else {
+            let path = match file.change {
+                markers::Change::Unknown => disk.without_remark(&file.path),
+                _ => disk.inside(&file.path),
+            };
+            let Some(path) = path else {
                 said.outside.insert(file.path.clone());
                 continue;
             };
@@ -96,7 +100,7 @@ impl Said {
                     }
                     None => said.tell(path, Claim::Created),
                 },
-                markers::Change::Unknown => said.tell(disk.without_remark(path), Claim::Changed),
+                markers::Change::Unknown => said.tell(path, Claim::Changed),
             }
         }
         said
@@ -138,7 +142,7 @@ impl<'a> Disk<'a> {
 
     /// A path from the root. `None` if it leads elsewhere.
     fn inside(&self, path: &str) -> Option<PathBuf> {
-        let path = Path::new(path.trim());
+        let path = Path::new(unquoted(path.trim()));
         let mut roots = [Some(self.root), self.real_root.as_deref()].into_iter().flatten();
         let below = match path.is_absolute() {
             true => roots.find_map(|root| path.strip_prefix(root).ok())?,
@@ -168,15 +172,12 @@ impl<'a> Disk<'a> {
     }
 
     /// Of the words after a path nobody said where they begin: it is the longest that means a file.
-    fn without_remark(&self, path: PathBuf) -> PathBuf {
-        let means_a_file = |path: &Path| self.has_changed(path) || self.is_there(path);
-        let Some(whole) = path.to_str() else { return path };
-        let ends = whole.rmatch_indices(char::is_whitespace).map(|(end, _)| end).take(MAX_REMARK);
-        let shorter = std::iter::once(whole.len()).chain(ends).find_map(|end| {
-            let head = Path::new(whole.get(..end)?.trim_end());
-            means_a_file(head).then(|| head.to_owned())
-        });
-        shorter.unwrap_or(path)
+    fn without_remark(&self, path: &str) -> Option<PathBuf> {
+        let ends = path.rmatch_indices(char::is_whitespace).map(|(end, _)| end).take(MAX_REMARK);
+        let mut heads = ends.filter_map(|end| self.inside(path.get(..end)?));
+        let means_a_file = |path: &PathBuf| self.has_changed(path) || self.is_there(path);
+        let whole = self.inside(path);
+        whole.clone().filter(means_a_file).or_else(|| heads.find(means_a_file)).or(whole)
     }
 
     /// Those of the paths that a measure looks at: files that no rule of git hides.
@@ -184,7 +185,9 @@ impl<'a> Disk<'a> {
         let Some(root) = &self.real_root else { return HashSet::new() };
         let wanted: HashSet<PathBuf> =
             paths.flat_map(|path| path.ancestors()).map(Path::to_owned).collect();
-        Walk::new(root, move |path| wanted.contains(path)).map(|found| found.path).collect()
+        Walk::new(root, super::MAX_FILES, move |path| wanted.contains(path))
+            .map(|found| found.path)
+            .collect()
     }
 }
 
@@ -210,6 +213,11 @@ fn wrong(path: &Path, claim: &Claim, disk: &Disk<'_>, is_seen: bool) -> Option<S
         _ => return None,
     };
     Some(wrong.to_owned())
+}
+
+fn unquoted(path: &str) -> &str {
+    let between = |quote: char| path.strip_prefix(quote)?.strip_suffix(quote);
+    ['`', '"', '\''].into_iter().find_map(between).unwrap_or(path)
 }
 
 fn outside(path: &str) -> String {

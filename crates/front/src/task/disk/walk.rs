@@ -9,9 +9,6 @@ use ignore::WalkBuilder;
 use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
-/// How many files are looked at.
-const MAX_FILES: usize = 200_000;
-
 /// The largest file that is read.
 const MAX_READ: u64 = 256 * 1024;
 
@@ -33,18 +30,20 @@ pub(super) struct Found {
 pub(super) struct Walk {
     root: PathBuf,
     entries: ignore::Walk,
+    /// How many files are yet to be looked at.
     n_left: usize,
-    /// There were more than [`MAX_FILES`].
+    /// There were more.
     pub(super) is_cut: bool,
     /// How many places could not be looked at.
     pub(super) n_skipped: u64,
 }
 
 impl Walk {
-    /// Walks below a canonical `root`, and there only where `is_wanted` says so of a path from the
+    /// Walks to at most so many files below a canonical `root`, and there only where `is_wanted` says so of a path from the
     /// root.
     pub(super) fn new(
         root: &Path,
+        n_files: usize,
         is_wanted: impl Fn(&Path) -> bool + Send + Sync + 'static,
     ) -> Walk {
         let base = root.to_owned();
@@ -56,13 +55,7 @@ impl Walk {
                         && entry.path().strip_prefix(&base).is_ok_and(&is_wanted)
             })
             .build();
-        Walk { root: root.to_owned(), entries, n_left: MAX_FILES, is_cut: false, n_skipped: 0 }
-    }
-
-    #[cfg(test)]
-    pub(super) fn at_most(mut self, n_files: usize) -> Walk {
-        self.n_left = n_files;
-        self
+        Walk { root: root.to_owned(), entries, n_left: n_files, is_cut: false, n_skipped: 0 }
     }
 
     fn look(&mut self, entry: &ignore::DirEntry) -> Option<Found> {
