@@ -21,6 +21,7 @@ mod queue;
 #[cfg(feature = "real-agents")]
 mod real;
 mod run;
+mod task;
 mod terminal;
 mod through;
 mod tieline;

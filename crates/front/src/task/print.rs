@@ -176,8 +176,8 @@ fn how_to_answer(id: &TaskId, question: &str) -> String {
 }
 
 fn last_lines(text: &str) -> impl Iterator<Item = &str> {
-    let n_lines = text.lines().count();
-    text.lines().skip(n_lines.saturating_sub(SHOWN))
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    lines().skip(lines().count().saturating_sub(SHOWN))
 }
 
 fn file_line(file: &TaskFile) -> String {
@@ -234,7 +234,7 @@ pub fn to_wire(marker: &TaskMarker, id: &TaskId) -> Vec<Marker> {
         TaskMarker::Verified { passed, output, .. } => {
             let mut content = vec![task_marker(marker)];
             if !passed {
-                content.extend(last_lines(output).map(one_line).filter(|it| !it.is_empty()));
+                content.extend(last_lines(output).map(one_line));
             }
             vec![other("TEST_RESULTS", content)]
         }
