@@ -10,6 +10,7 @@ mod raw;
 mod scenarios;
 mod sdk;
 mod stage;
+mod tasks;
 
 use self::play::play;
 use self::stage::{Agent, Peer};

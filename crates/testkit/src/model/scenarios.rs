@@ -130,6 +130,7 @@ fn tools(prompt: &Prompt, name: &str) -> Option<Script> {
     let claude = prompt.dialect == Dialect::Messages;
     let then = |call: Block, text: &str| Script::tool_then_say(call, text);
     Some(match name {
+        "task" => task(prompt),
         "patch" => patch(prompt, Keep::Yes),
         "patch-delete" => patch(prompt, Keep::No),
         "read" if claude => {
@@ -224,6 +225,62 @@ fn echo(prompt: &Prompt, text: &str) -> Block {
     let old = "fake__echo";
     let name = if prompt.has_tool(old) { old } else { "mcp__fake__echo" };
     Block::tool(name, json!({"text": text}))
+}
+
+/// A task in three turns: it asks in both ways, gets its work wrong, and corrects it.
+fn task(prompt: &Prompt) -> Script {
+    if prompt.text.contains("does not pass its verification") {
+        return Script::new([
+            Step::Message(vec![replace(prompt, "two.txt", "wrong", "right")]),
+            Step::say("Corrected."),
+        ]);
+    }
+    if prompt.text.contains("The answer: ") {
+        return Script::new([
+            Step::Message(vec![create(prompt, "two.txt", "wrong")]),
+            Step::say("[FILES_MODIFIED]\n- one.txt (created)\n- two.txt (created)\n"),
+        ]);
+    }
+    Script::new([
+        Step::Message(vec![create(prompt, "one.txt", "first")]),
+        Step::Message(vec![question(prompt.dialect == Dialect::Messages)]),
+        Step::say(
+            "[PROGRESS] Half of it is there\n[QUESTION] Where does the rest go?\nOptions:\n\
+             1. two.txt - beside it\n2. nowhere - leave it\n\nBoth would do.\n",
+        ),
+    ])
+}
+
+/// Makes a file of one line.
+fn create(prompt: &Prompt, name: &str, line: &str) -> Block {
+    match prompt.dialect {
+        Dialect::Messages => {
+            let input = json!({"file_path": prompt.path(name), "content": format!("{line}\n")});
+            Block::tool("Write", input)
+        }
+        Dialect::Responses => {
+            let text = format!("*** Begin Patch\n*** Add File: {name}\n+{line}\n*** End Patch");
+            Block::tool("apply_patch", Value::String(text))
+        }
+    }
+}
+
+/// Replaces the one line of a file.
+fn replace(prompt: &Prompt, name: &str, old: &str, new: &str) -> Block {
+    match prompt.dialect {
+        Dialect::Messages => {
+            let path = prompt.path(name);
+            let input = json!({"file_path": path, "old_string": old, "new_string": new});
+            Block::tool("Edit", input)
+        }
+        Dialect::Responses => {
+            let body = format!("*** Update File: {name}\n@@\n-{old}\n+{new}");
+            Block::tool(
+                "apply_patch",
+                Value::String(format!("*** Begin Patch\n{body}\n*** End Patch")),
+            )
+        }
+    }
 }
 
 /// Whether the file of a patch stays.
