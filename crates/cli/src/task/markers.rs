@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use tieline_front::task::foreign::{Foreign, Reading};
 use tieline_proc::{Env, Spec};
@@ -11,6 +12,12 @@ use crate::args::{TaskParseArgs, TaskWatchArgs};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::runtime;
+
+/// How long the error output of a program is waited for when its output is over.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long a program has to end when it is asked to.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// How much is read at once.
 const CHUNK: usize = 64 * 1024;
@@ -68,27 +75,32 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
         drop(child.stdin.take());
         let mut stderr = child.take_stderr();
         let mut chunk = vec![0; CHUNK];
+        // A program may close its output and go on; one that ended may have left some.
+        let mut is_open = true;
         loop {
             tokio::select! {
-                read = child.read_stdout(&mut chunk) => {
+                biased;
+                read = child.read_stdout(&mut chunk), if is_open => {
                     let n = read.map_err(|err| Error::new(Exit::Failed, err.to_string()))?;
-                    let Some(bytes) = chunk.get(..n).filter(|it| !it.is_empty()) else { break };
-                    foreign.feed(bytes);
+                    is_open = n > 0;
+                    foreign.feed(chunk.get(..n).unwrap_or_default());
                     put(&foreign.take())?;
                 }
+                _ = child.exited(), if !is_open => break,
                 Some(piece) = next(&mut stderr) => {
                     // Nobody is left to be told when this fails.
                     io::stderr().write_all(&piece.bytes).ok();
                 }
                 _ = tokio::signal::ctrl_c() => {
-                    child.begin_stop(std::time::Duration::from_millis(500));
+                    child.begin_stop(GRACE);
                 }
             }
         }
-        while let Some(piece) = stderr.as_mut().and_then(|it| it.try_recv().ok()) {
+        // It may have more to say there, and somebody it started may never close it.
+        while let Ok(Some(piece)) = tokio::time::timeout(LAST_WORDS, next(&mut stderr)).await {
             io::stderr().write_all(&piece.bytes).ok();
         }
-        Ok::<_, Error>(child.close(std::time::Duration::from_millis(500)).await.exit)
+        Ok::<_, Error>(child.close(GRACE).await.exit)
     })?;
     foreign.finish();
     put(&foreign.take())?;

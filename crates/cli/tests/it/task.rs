@@ -299,6 +299,25 @@ fn until(child: &mut Child, wanted: &str) -> Vec<String> {
 }
 
 #[test]
+fn ctrl_c_stops_a_task_which_goes_on_later() {
+    let tieline = with_script("run sleep 60\nsay one\n---\nsay two\n");
+    let run = ["task", "run", "t", "x", "--mode", "bypass"];
+    let mut child =
+        tieline.command(&run).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    until(&mut child, "[PROGRESS] Running sleep 60");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert_eq!(alive(&tieline), Vec::<String>::new());
+    assert_eq!(status(&tieline, "t")["status"], "cancelled");
+    let done = task(&tieline, &["run", "t"]).succeeds();
+    assert!(
+        done.out.ends_with("[CODEX_COMPLETE] Task completed in 2 iterations\n"),
+        "{}",
+        done.out
+    );
+}
+
+#[test]
 fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
     let script = "run sleep 0.2\nwrite out.txt <<END\nfrom an agent\nEND\nask Stay? | yes: y | no: n\n\
                   say {answer}\n";
@@ -327,6 +346,9 @@ fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
     }
     for id in &ids {
         stands(&tieline, id, |it| !it["questions"].as_array().unwrap().is_empty());
+    }
+    for (line, kib) in resident(&tieline) {
+        assert!(kib < 128 * 1024, "{kib} KiB: {line}");
     }
     // Half of them are answered, the others cancelled while their agents wait.
     for (n, id) in ids.iter().enumerate() {
@@ -363,20 +385,30 @@ fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
     assert!(!tieline.store().join("worktrees/t1").exists());
 }
 
-/// Processes that work below this home.
-fn alive(tieline: &Tieline) -> Vec<String> {
+/// Processes that work below this home: their words, and how many KiB they hold.
+fn resident(tieline: &Tieline) -> Vec<(String, u64)> {
     let home = tieline.path("").display().to_string();
     let home = home.trim_end_matches('/');
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let cwd = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+        if cwd.to_string_lossy().starts_with(home) {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+            let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            let kib = kib.and_then(|it| it.trim().trim_end_matches(" kB").parse().ok());
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            found.push((line, kib.unwrap_or(0)));
+        }
+    }
+    found
+}
+
+/// Processes that work below this home.
+fn alive(tieline: &Tieline) -> Vec<String> {
     let began = Instant::now();
     loop {
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let cwd = fs::read_link(entry.path().join("cwd")).unwrap_or_default();
-            if cwd.to_string_lossy().starts_with(home) {
-                let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                found.push(String::from_utf8_lossy(&line).replace('\0', " "));
-            }
-        }
+        let found: Vec<String> = resident(tieline).into_iter().map(|(line, _)| line).collect();
         // One that has just said its last word may still be ending.
         if found.is_empty() || began.elapsed() > Duration::from_secs(5) {
             return found;

@@ -293,8 +293,13 @@ impl Work<'_> {
         self.core.tick(&mut self.state, &mut out);
         self.show(out).await?;
         self.read_letters().await?;
-        let worked = Duration::from_millis(self.state.millis) + self.began.elapsed();
-        self.printer.live(&self.state, worked);
+        // Whoever types an answer has the last line of the screen.
+        if self.typed.is_some() && !self.state.questions.is_empty() {
+            self.printer.finish();
+        } else {
+            let worked = Duration::from_millis(self.state.millis) + self.began.elapsed();
+            self.printer.live(&self.state, worked);
+        }
         let waits = self.state.questions.iter().any(|question| question.waits.is_some());
         if !waits {
             self.asked = None;
