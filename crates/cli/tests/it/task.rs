@@ -214,6 +214,18 @@ fn two_processes_do_not_work_on_the_same_task() {
 }
 
 #[test]
+fn leave_that_was_given_too_late_holds_when_the_agent_asks_again() {
+    let tieline = with_script("run rm -f gone.txt\nsay one\n---\nrun rm -f gone.txt\nsay two\n");
+    let asked = task(&tieline, &["run", "t", "x", "--mode", "default"]).ends_with(5);
+    assert!(asked.out.contains("$ rm -f gone.txt"), "{}", asked.out);
+    let done = task(&tieline, &["run", "t", "--answer", "1"]).succeeds();
+    assert_eq!(done.out.matches("[QUESTION]").count(), 1, "asked again: {}", done.out);
+    assert!(done.out.contains("[PROGRESS] answer to q2: "), "{}", done.out);
+    let unasked = task(&tieline, &["run", "t", "more", "--answer", "q9=x"]);
+    assert!(unasked.err.contains("q9"), "{}", unasked.err);
+}
+
+#[test]
 fn a_changed_plan_is_told_again() {
     let tieline = with_script("say <<END\n[BLOCKED] stuck\nEND\n---\nsay ok\n");
     fs::write(tieline.work().join("plan.md"), "first plan").unwrap();

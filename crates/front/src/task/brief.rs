@@ -116,8 +116,9 @@ pub fn next(id: &str, state: &mut State, around: &Surroundings) -> String {
     if let Some(failure) = state.failed_check.take() {
         text.push_str(&format!("The work does not pass its verification yet.\n{failure}\n"));
     }
+    let block = state.blocked.take();
     if !is_first {
-        let block = state.blocked.take().map(|it| format!(" What blocked you ({it}) may be gone."));
+        let block = block.map(|it| format!(" What blocked you ({it}) may be gone."));
         let block = block.unwrap_or_default();
         text.push_str(&format!("Go on with task {id}: {}{block}", state.description));
     }

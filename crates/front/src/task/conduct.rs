@@ -231,13 +231,16 @@ impl Work<'_> {
         let plan = self.state.plan.clone();
         let around = Surroundings::look(Path::new(&self.workspace), plan.as_deref());
         let around = around.map_err(Error::Plan)?;
-        self.state.iterations += 1;
-        self.state.status = Status::Running;
-        let text = brief::next(self.id.as_str(), &mut self.state, &around);
-        self.note(Vec::new()).await?;
+        let mut next = self.state.clone();
+        next.iterations += 1;
+        next.status = Status::Running;
+        let text = brief::next(self.id.as_str(), &mut next, &around);
         let prompt = Prompt { origin: Origin::Task, ..Prompt::text(text) };
         self.began = Instant::now();
         let turn = self.conversation.start_turn(prompt).await?;
+        // What is told twice after a crash is a nuisance; what is never told is lost.
+        self.state = next;
+        self.note(Vec::new()).await?;
         let deadline = self.state.time_left().map(|left| self.began + left);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -398,6 +401,9 @@ impl Work<'_> {
                 Err(err) => tracing::warn!(%err, "a letter is not understood"),
             }
         }
+        while let Some((id, text)) = self.state.take_kept() {
+            self.answer(Some(&id), &text).await?;
+        }
         for letter in std::mem::take(&mut self.letters) {
             match letter {
                 Letter::Cancel => self.interrupt(Stopped::Cancelled).await?,
@@ -550,6 +556,13 @@ impl Work<'_> {
         }
         if let Some((how, reason)) = stop {
             out.push(Out::Marker(TaskMarker::Stopped { how, reason }));
+        }
+        for letter in std::mem::take(&mut self.letters) {
+            if let Letter::Answer { question, text } = letter {
+                let question = question.map_or_else(String::new, |id| format!(" {id}"));
+                let remark = format!("no question{question} is open for the answer {text:?}");
+                self.printer.remark(&remark);
+            }
         }
         self.show(out).await?;
         // Also when there was nothing to say.

@@ -344,7 +344,8 @@ impl Core {
             question: question.id.clone(),
             answer: words.clone(),
         }));
-        let Some(waits) = question.waits else {
+        let Some(waits) = question.waits.clone() else {
+            state.keep(&question, text.trim());
             state.given.push(Given { question: question.text, answer: words });
             return Ok(None);
         };

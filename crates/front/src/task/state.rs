@@ -136,6 +136,9 @@ pub struct OpenQuestion {
     pub context: Vec<String>,
     /// The agent waits for it.
     pub waits: Option<Waits>,
+    /// The agent asked on its own wire, and asks again if it still needs to know.
+    #[serde(default)]
+    pub native: bool,
     /// The agent waited for it in the turn that runs, and does so no more.
     #[serde(default)]
     pub lapsed: bool,
@@ -153,6 +156,11 @@ pub struct Waits {
 }
 
 impl OpenQuestion {
+    /// What makes it the same question when it is asked again.
+    fn essence(&self) -> String {
+        format!("{}\n{}", self.text, self.context.join("\n"))
+    }
+
     /// As a word about the task.
     pub fn marker(&self) -> TaskMarker {
         TaskMarker::Question {
@@ -243,6 +251,9 @@ pub struct State {
     /// Answers that the agent has not been told yet.
     #[serde(default)]
     pub given: Vec<Given>,
+    /// Answers to questions that an agent will ask again, because it was gone when they came.
+    #[serde(default)]
+    pub kept: Vec<(String, String)>,
     /// Why the agent cannot go on.
     #[serde(default)]
     pub blocked: Option<String>,
@@ -290,6 +301,7 @@ impl State {
             questions: Vec::new(),
             n_questions: 0,
             given: Vec::new(),
+            kept: Vec::new(),
             blocked: None,
             failed_check: None,
             n_failed: 0,
@@ -344,7 +356,8 @@ impl State {
     ) -> TaskMarker {
         self.n_questions += 1;
         let id = format!("q{}", self.n_questions);
-        let question = OpenQuestion { id, text, options, context, waits, lapsed: false };
+        let native = waits.is_some();
+        let question = OpenQuestion { id, text, options, context, waits, native, lapsed: false };
         let marker = question.marker();
         self.questions.push(question);
         marker
@@ -356,6 +369,24 @@ impl State {
             None => (!self.questions.is_empty()).then_some(0),
             Some(id) => self.questions.iter().position(|question| question.id == id),
         }
+    }
+
+    /// Keeps the answer to a question that the agent will ask again.
+    pub(super) fn keep(&mut self, question: &OpenQuestion, answer: &str) {
+        if question.native {
+            self.kept.push((question.essence(), answer.to_owned()));
+        }
+    }
+
+    /// A question that is asked again, and the answer that was kept for it.
+    pub(super) fn take_kept(&mut self) -> Option<(String, String)> {
+        let open = self.questions.iter().filter(|question| question.waits.is_some());
+        let found = open.into_iter().find_map(|question| {
+            let essence = question.essence();
+            let at = self.kept.iter().position(|(kept, _)| *kept == essence)?;
+            Some((question.id.clone(), at))
+        });
+        found.map(|(id, at)| (id, self.kept.remove(at).1))
     }
 
     /// What the agent said of files.
