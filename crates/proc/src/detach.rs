@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
+use crate::replace::command;
 use crate::spec::Spec;
 
 static DETACHED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
@@ -15,15 +16,8 @@ static DETACHED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 ///
 /// # Errors
 /// When it cannot be started.
-#[allow(clippy::disallowed_methods)] // this crate is where it is allowed
 pub fn detach(spec: &Spec, output: File) -> io::Result<u32> {
-    let mut command = Command::new(&spec.program);
-    command.args(&spec.args).current_dir(&spec.cwd).env_clear();
-    for name in spec.env.names() {
-        if let Some(value) = spec.env.get(name) {
-            command.env(name, value);
-        }
-    }
+    let mut command = command(spec);
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     let mut detached = DETACHED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut child = command.spawn()?;

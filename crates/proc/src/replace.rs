@@ -8,8 +8,13 @@ use crate::spec::Spec;
 
 /// Becomes another program, in its directory and with its environment, on the terminal we have. Comes
 /// back only when that failed.
-#[allow(clippy::disallowed_methods)] // this crate is where it is allowed
 pub fn replace(spec: &Spec) -> io::Error {
+    command(spec).exec()
+}
+
+/// A program without a host: one that we become, or that outlives us.
+#[allow(clippy::disallowed_methods)] // this crate is where it is allowed
+pub(crate) fn command(spec: &Spec) -> Command {
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).current_dir(&spec.cwd).env_clear();
     for name in spec.env.names() {
@@ -17,5 +22,5 @@ pub fn replace(spec: &Spec) -> io::Error {
             command.env(name, value);
         }
     }
-    command.exec()
+    command
 }

@@ -274,12 +274,7 @@ impl Core {
                 }
                 Marker::Question(question) => {
                     self.release(state, out);
-                    let options = question.options.into_iter().map(|it| TaskOption {
-                        number: it.number,
-                        label: it.label,
-                        description: it.description,
-                    });
-                    let asked = state.ask(question.text, options.collect(), question.context, None);
+                    let asked = state.asked_in_marker(question);
                     out.push(Out::Marker(asked));
                 }
                 Marker::Blocked { reason, context } => {

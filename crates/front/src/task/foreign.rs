@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tieline_event::{
     ConversationKey, Epoch, Event, FORMAT, FileFate, Item, ItemBody, ItemId, ItemStatus, Kind,
-    Native, Seq, Source, TaskFile, TaskMarker, TaskOption, Teller, Timestamp,
+    Native, Seq, Source, TaskFile, TaskMarker, Teller, Timestamp,
 };
 use tieline_wire::markers::{Change, Marker, Piece, Reader};
 
@@ -128,14 +128,7 @@ impl Foreign {
         let iterations = marker.iterations().unwrap_or(0);
         match marker {
             Marker::Progress(text) => TaskMarker::Progress { text, by: Teller::Agent },
-            Marker::Question(question) => {
-                let options = question.options.into_iter().map(|it| TaskOption {
-                    number: it.number,
-                    label: it.label,
-                    description: it.description,
-                });
-                self.state.ask(question.text, options.collect(), question.context, None)
-            }
+            Marker::Question(question) => self.state.asked_in_marker(question),
             Marker::Blocked { reason, context } => TaskMarker::Blocked { reason, context },
             Marker::FilesModified(files) => {
                 let file = |file: tieline_wire::markers::FileChange| {

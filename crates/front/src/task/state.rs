@@ -363,6 +363,16 @@ impl State {
         marker
     }
 
+    /// A question in a marker.
+    pub(super) fn asked_in_marker(&mut self, question: markers::Question) -> TaskMarker {
+        let options = question.options.into_iter().map(|it| TaskOption {
+            number: it.number,
+            label: it.label,
+            description: it.description,
+        });
+        self.ask(question.text, options.collect(), question.context, None)
+    }
+
     /// The question that an answer is for.
     pub(super) fn question_for(&self, id: Option<&str>) -> Option<usize> {
         match id {
