@@ -155,7 +155,7 @@ impl Baseline {
             || modified.iter().any(|path| is_rules(path))
             || gone.iter().any(|(path, _)| is_rules(path))
             || created.iter().any(|found| is_rules(&found.path))
-            || files.iter().any(|file| is_rename_of_rules(file));
+            || files.iter().any(is_rename_of_rules);
         if rules_changed {
             created.retain(|found| changed_at(found) >= self.taken.saturating_sub(CLOCK_MARGIN));
         }
