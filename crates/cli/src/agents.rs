@@ -16,6 +16,7 @@ use tieline_proc::Env;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::task::depth;
 
 /// The agents users can name, besides `acp:NAME`.
 pub(crate) const NAMES: [&str; 5] = ["claude", "codex", "codex-exec", "codex-proto", "demo"];
@@ -36,6 +37,8 @@ pub(crate) struct Agents {
     versions: Arc<Versions>,
     /// Where we hear what Codex's notify program is told.
     notify: Option<PathBuf>,
+    /// How many tasks they work within.
+    depth: Option<u32>,
 }
 
 /// A program that speaks with us, and where it may be.
@@ -104,7 +107,12 @@ fn look_for(
 impl Agents {
     /// The agents as configured.
     pub(crate) fn new(config: &Config) -> Self {
-        Self { config: Arc::new(config.clone()), versions: Arc::default(), notify: None }
+        Self {
+            config: Arc::new(config.clone()),
+            versions: Arc::default(),
+            notify: None,
+            depth: None,
+        }
     }
 
     /// What is learnt about them is kept in the data directory.
@@ -115,6 +123,11 @@ impl Agents {
     /// Codex's notify program finds us here.
     pub(crate) fn notified_at(self, socket: PathBuf) -> Self {
         Self { notify: Some(socket), ..self }
+    }
+
+    /// They work within so many tasks.
+    pub(crate) fn at_depth(self, depth: u32) -> Self {
+        Self { depth: Some(depth), ..self }
     }
 
     /// The name of the agent to use, and why, when the user left the choice to us.
@@ -202,7 +215,14 @@ impl Agents {
         for (name, value) in config.env.unwrap_or_default() {
             env.set(name, value);
         }
+        self.tell_depth(&mut env);
         env
+    }
+
+    fn tell_depth(&self, env: &mut Env) {
+        if let Some(depth) = self.depth {
+            env.set(depth::VARIABLE, depth.to_string());
+        }
     }
 
     /// Any agent of the Agent Client Protocol: one that is known by its name or configured under it,
@@ -323,7 +343,9 @@ impl Registry for Agents {
             "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
             "demo" => {
                 let script = self.config.agent(name).script;
-                Ok(Arc::new(demo(script.map(|path| expand_home(&path).into()))?))
+                let mut demo = demo(script.map(|path| expand_home(&path).into()))?;
+                self.tell_depth(&mut demo.env);
+                Ok(Arc::new(demo))
             }
             name if name.starts_with(acp::PREFIX) => Ok(Arc::new(self.speaker(name, workspace)?)),
             _ => Err(Failure::new(FailureCode::AgentNotFound, format!("unknown agent {name:?}"))

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod mcp;
 mod task;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 
 use crate::exit;
 
+pub(crate) use mcp::McpArgs;
 pub(crate) use task::{
     TaskAnswerArgs, TaskArgs, TaskCommand, TaskFormat, TaskListArgs, TaskParseArgs, TaskRemoveArgs,
     TaskRunArgs, TaskShowArgs, TaskTailArgs, TaskWaitArgs, TaskWatchArgs,
@@ -95,6 +97,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     Run(RunArgs),
     Task(TaskArgs),
+    Mcp(McpArgs),
     Acp(AcpArgs),
     Demo(DemoArgs),
     /// List conversations.

@@ -13,6 +13,7 @@ mod fork;
 mod keep;
 mod list;
 mod log;
+mod mcp;
 mod notify;
 mod page;
 mod policy;
@@ -50,6 +51,7 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
     match cli.command {
         Command::Run(args) => run::run(&global, args),
         Command::Task(args) => task::task(&global, args),
+        Command::Mcp(args) => mcp::mcp(global, &args),
         Command::Acp(args) => acp::acp(&global, &args),
         Command::Demo(args) => demo::demo(&global, &args),
         Command::List(args) => list::list(&global, &args),

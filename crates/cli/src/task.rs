@@ -1,6 +1,7 @@
 //! `tieline task`: work that is handed to an agent.
 
-mod client;
+pub(crate) mod client;
+pub(crate) mod depth;
 mod markers;
 
 use std::fs::{self, File};
@@ -59,49 +60,67 @@ fn run(global: &Global, args: &TaskRunArgs) -> Result<Exit, Error> {
         None => None,
     };
     let store = open_store(global)?;
-    let row = store.conversation(args.id.key())?;
-    let agents = Agents::new(&config).remembered_in(store.dir());
+    if args.background {
+        lay_down(&config, &store, args, description)?;
+        return in_background(global, &store, &args.id, &args.answer);
+    }
     let runtime = runtime()?;
     let job = Job { args, config: &config, store: &store };
-    let (open, state, is_new) = match &row {
-        Some(row) => job.go_on(row, description)?,
-        None => runtime.block_on(job.begin(&agents, description))?,
-    };
-    let agent = row.map(|row| row.agent).or_else(|| open.agent.clone()).unwrap_or_default();
-    let notify = notify_socket(&config, &store, &[&agent]);
+    let prepared = runtime.block_on(job.prepare(description))?;
+    let notify = notify_socket(&config, &store, &[&prepared.agent]);
+    let depth = if args.detached { depth::here() } else { depth::here() + 1 };
+    let agents = Agents::new(&config).remembered_in(store.dir()).at_depth(depth);
     let agents = match &notify {
         Some(socket) => agents.notified_at(socket.path().to_owned()),
         None => agents,
     };
-    let hub = Hub::new(store.clone(), Arc::new(agents), limits(&config, &agent, None));
+    let hub = Hub::new(store.clone(), Arc::new(agents), limits(&config, &prepared.agent, None));
     let result = runtime.block_on(async {
         let _listening = notify.map(|socket| socket.listen(hub.clone())).transpose()?;
-        let conversation = hub.conversation(args.id.key(), open).await?;
-        if args.background {
-            let note = Note { task: Some(state.to_json()), ..Note::default() };
-            conversation.note(note).await?;
-            conversation.close().await?;
-            return Ok(None);
-        }
+        let conversation = hub.conversation(args.id.key(), prepared.open).await?;
         let options = Options {
             format: format(args.format),
             look: look(),
             letters: args.answer.iter().map(|text| Letter::answer(text)).collect(),
             typed: typed(args),
-            is_new,
+            is_new: prepared.is_new,
         };
-        let ending = conduct::run(&hub, &conversation, &args.id, state, options).await;
+        let ending = conduct::run(&hub, &conversation, &args.id, prepared.state, options).await;
         if ending.is_err() {
             hub.close_all().await;
         }
-        ending.map(Some).map_err(of_task)
+        ending.map_err(of_task)
     });
     // Whatever still runs is dropped, and with it every process it holds.
     runtime.shutdown_timeout(Duration::from_millis(200));
-    match result? {
-        Some(ending) => Ok(ending.into()),
-        None => in_background(global, &store, &args.id, &args.answer),
-    }
+    Ok(result?.into())
+}
+
+/// Writes down what a task is to do, for a process of its own to find.
+pub(crate) fn lay_down(
+    config: &Config,
+    store: &Store,
+    args: &TaskRunArgs,
+    description: Option<String>,
+) -> Result<(), Error> {
+    let runtime = runtime()?;
+    let job = Job { args, config, store };
+    let written = runtime.block_on(async {
+        let mut prepared = job.prepare(description).await?;
+        // The process that finds it is told nothing new, and one that is done would stay so.
+        if prepared.is_new {
+            prepared.state.status = Status::Running;
+        }
+        let agents = Agents::new(config).remembered_in(store.dir());
+        let limits = limits(config, &prepared.agent, None);
+        let hub = Hub::new(store.clone(), Arc::new(agents), limits);
+        let conversation = hub.conversation(args.id.key(), prepared.open).await?;
+        let note = Note { task: Some(prepared.state.to_json()), ..Note::default() };
+        conversation.note(note).await?;
+        Ok(conversation.close().await?)
+    });
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    written
 }
 
 pub(crate) fn of_task(err: conduct::Error) -> Error {
@@ -118,14 +137,30 @@ struct Job<'a> {
     store: &'a Store,
 }
 
+/// A task that can be worked on.
+struct Prepared {
+    agent: String,
+    open: OpenOptions,
+    state: State,
+    /// There is something new to tell the agent.
+    is_new: bool,
+}
+
 impl Job<'_> {
+    async fn prepare(&self, description: Option<String>) -> Result<Prepared, Error> {
+        if !self.args.detached {
+            depth::check()?;
+        }
+        match self.store.conversation(self.args.id.key())? {
+            Some(row) => self.go_on(row, description),
+            None => self.begin(description).await,
+        }
+    }
+
     /// A new task.
-    async fn begin(
-        &self,
-        agents: &Agents,
-        description: Option<String>,
-    ) -> Result<(OpenOptions, State, bool), Error> {
-        let Self { args, config, .. } = self;
+    async fn begin(&self, description: Option<String>) -> Result<Prepared, Error> {
+        let Self { args, config, store } = self;
+        let agents = Agents::new(config).remembered_in(store.dir());
         let Some(description) = description else {
             return Err(Error::usage(format!(
                 "there is no task {}; say what it is to do: tieline task run {} \"…\"",
@@ -142,28 +177,24 @@ impl Job<'_> {
         let mut state = State::new(description);
         self.settings(&mut state)?;
         if args.worktree {
-            let at = self.store.dir().join("worktrees").join(args.id.as_str());
+            let at = store.dir().join("worktrees").join(args.id.as_str());
             let made = worktree::add(&cwd, &at, args.id.as_str()).await;
             let made = made.map_err(|err| Error::usage(crate::error::chain(&err)))?;
             cwd = workspace(&made.path)?;
             state.worktree = Some(made);
         }
         let open = OpenOptions {
-            agent: Some(name),
+            agent: Some(name.clone()),
             workspace: Some(cwd),
             mode: Some(args.mode.or(config.mode).unwrap_or(Mode::AcceptEdits)),
             model: args.model.clone().or_else(|| config.model.clone()),
             ..OpenOptions::default()
         };
-        Ok((open, state, true))
+        Ok(Prepared { agent: name, open, state, is_new: true })
     }
 
     /// A task that has begun, or a conversation that becomes one.
-    fn go_on(
-        &self,
-        row: &Conversation,
-        description: Option<String>,
-    ) -> Result<(OpenOptions, State, bool), Error> {
+    fn go_on(&self, row: Conversation, description: Option<String>) -> Result<Prepared, Error> {
         let args = self.args;
         if let Some(agent) =
             args.agent.as_deref().filter(|name| *name != "auto" && *name != row.agent)
@@ -206,7 +237,7 @@ impl Job<'_> {
             model: args.model.clone(),
             ..OpenOptions::default()
         };
-        Ok((open, state, is_new))
+        Ok(Prepared { agent: row.agent, open, state, is_new })
     }
 
     fn settings(&self, state: &mut State) -> Result<(), Error> {
@@ -241,13 +272,29 @@ fn read_state(id: &TaskId, json: &str) -> Result<State, Error> {
     })
 }
 
-/// Goes on with a task in a process of its own.
+/// Goes on with a task in a process of its own, and says so.
 pub(crate) fn in_background(
     global: &Global,
     store: &Store,
     id: &TaskId,
     answers: &[String],
 ) -> Result<Exit, Error> {
+    detach(global, store, id, answers)?;
+    print(&format!("{id}\n"))?;
+    let tieline = program_name();
+    tell(&format!(
+        "tieline: task {id} runs in the background; `{tieline} task tail {id}` reads along"
+    ));
+    Ok(Exit::Completed)
+}
+
+/// Goes on with a task in a process of its own.
+pub(crate) fn detach(
+    global: &Global,
+    store: &Store,
+    id: &TaskId,
+    answers: &[String],
+) -> Result<(), Error> {
     let failed = |what: &str, err: &io::Error| {
         Error::new(Exit::Failed, format!("cannot start the task in the background: {what}: {err}"))
     };
@@ -259,6 +306,7 @@ pub(crate) fn in_background(
     let here = std::env::current_dir().map_err(|err| failed("this directory", &err))?;
     let mut spec = Spec::new(program, here);
     spec.env = Env::everything();
+    spec.env.set(depth::VARIABLE, (depth::here() + 1).to_string());
     let mut word = |word: &str| spec.args.push(word.into());
     word("task");
     word("run");
@@ -275,13 +323,7 @@ pub(crate) fn in_background(
         spec.args.extend(["--config".into(), config.as_os_str().to_owned()]);
     }
     let pid = tieline_proc::detach(&spec, log).map_err(|err| failed("this program", &err))?;
-    client::await_begin(store, id, pid, BEGINS, &path)?;
-    print(&format!("{id}\n"))?;
-    let tieline = program_name();
-    tell(&format!(
-        "tieline: task {id} runs in the background; `{tieline} task tail {id}` reads along"
-    ));
-    Ok(Exit::Completed)
+    client::await_begin(store, id, pid, BEGINS, &path)
 }
 
 fn format(format: Option<TaskFormat>) -> Format {

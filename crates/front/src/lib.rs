@@ -5,8 +5,8 @@
 //! [`run`] shows one conversation to a person or a script. Its cores are sans-IO: [`run::text`]
 //! turns events and deltas into what a terminal or a pipe shows, [`run::ask`] turns a request into
 //! a dialogue and the dialogue into an answer, [`run::jsonl`] turns entries into lines. One loop
-//! moves their bytes. [`markdown`] writes a whole history as a document. [`task`] hands
-//! work to an agent and says in markers how it goes.
+//! moves their bytes. [`markdown`] writes a whole history as a document. [`task`] hands work to an
+//! agent and says in markers how it goes; [`mcp`] offers that as tools to other agents.
 //!
 //! # Invariants
 //!
@@ -17,6 +17,7 @@
 pub mod acp;
 mod json;
 pub mod markdown;
+pub mod mcp;
 pub mod notify;
 pub mod run;
 pub mod sanitize;

@@ -107,6 +107,16 @@ impl AgentEnv {
         env
     }
 
+    /// For both of them in one home.
+    pub fn both(model_url: &str, config: CodexConfig) -> AgentEnv {
+        let mut env = AgentEnv::claude(model_url);
+        env.own.push(("OPENAI_API_KEY".to_owned(), "sk-test".to_owned()));
+        fs::create_dir(env.home().join(".codex")).expect("a fresh directory is writable");
+        fs::write(env.home().join(".codex/config.toml"), codex_config(model_url, config))
+            .expect("a fresh directory is writable");
+        env
+    }
+
     fn new(own: &[(&str, &str)]) -> AgentEnv {
         // Not below `/tmp`: Codex warns of a home there.
         let root = TempDir::new_in("/var/tmp").expect("the temporary directory is writable");

@@ -126,6 +126,30 @@ pub(crate) struct TaskRunArgs {
     pub(crate) detached: bool,
 }
 
+impl TaskRunArgs {
+    /// In the background, and nothing said but its name.
+    pub(crate) fn of(id: TaskId) -> Self {
+        Self {
+            id,
+            description: None,
+            plan: None,
+            agent: None,
+            cwd: None,
+            mode: None,
+            model: None,
+            format: None,
+            answer: Vec::new(),
+            verify: Vec::new(),
+            verify_tries: None,
+            budget: Vec::new(),
+            wait: None,
+            background: true,
+            worktree: false,
+            detached: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskFormat {
     /// Markers, and the agent's text between them.

@@ -119,12 +119,7 @@ fn to_json(value: &impl Serialize) -> Result<String, Error> {
 
 pub(super) fn list(global: &Global, args: &TaskListArgs) -> Result<Exit, Error> {
     let store = open_store(global)?;
-    let rows = store.conversations(&Filter { tasks: true, ..Filter::default() })?;
-    let mut tasks = Vec::new();
-    for conversation in rows {
-        let Ok(id) = conversation.key.as_str().parse::<TaskId>() else { continue };
-        tasks.push(look_at(&store, &id)?);
-    }
+    let tasks = all(&store)?;
     if args.json {
         let rows: Vec<Row<'_>> = tasks.iter().map(|seen| row(seen, None)).collect();
         print(&to_json(&rows)?)?;
@@ -268,11 +263,9 @@ pub(super) fn tail(global: &Global, args: &TaskTailArgs) -> Result<Exit, Error> 
 pub(super) fn answer(global: &Global, args: &TaskAnswerArgs) -> Result<Exit, Error> {
     let store = open_store(global)?;
     let seen = look_at(&store, &args.id)?;
-    check_answers(&seen, &args.answers)?;
-    let mut posted = Vec::new();
-    for answer in &args.answers {
-        posted.push(post(&store, &args.id, &Letter::answer(answer))?);
-    }
+    let letters: Vec<Letter> = args.answers.iter().map(|text| Letter::answer(text)).collect();
+    check_answers(&seen, &letters)?;
+    let posted = post_all(&store, &args.id, &letters)?;
     if args.only_leave {
         return Ok(Exit::Completed);
     }
@@ -284,14 +277,14 @@ pub(super) fn answer(global: &Global, args: &TaskAnswerArgs) -> Result<Exit, Err
 }
 
 /// Refuses an answer to a question that is not open.
-pub(crate) fn check_answers(seen: &Seen, answers: &[String]) -> Result<(), Error> {
+pub(crate) fn check_answers(seen: &Seen, letters: &[Letter]) -> Result<(), Error> {
     let id = seen.row.key.as_str();
     let open: Vec<&str> = seen.state.questions.iter().map(|it| it.id.as_str()).collect();
     if open.is_empty() {
         return Err(Error::usage(format!("task {id} has no open question; it is {}", seen.word())));
     }
-    for answer in answers {
-        if let Letter::Answer { question: Some(question), .. } = Letter::answer(answer)
+    for letter in letters {
+        if let Letter::Answer { question: Some(question), .. } = letter
             && !open.contains(&question.as_str())
         {
             let open = open.join(", ");
@@ -303,7 +296,15 @@ pub(crate) fn check_answers(seen: &Seen, answers: &[String]) -> Result<(), Error
     Ok(())
 }
 
-pub(crate) fn post(store: &Store, id: &TaskId, letter: &Letter) -> Result<LetterId, Error> {
+pub(crate) fn post_all(
+    store: &Store,
+    id: &TaskId,
+    letters: &[Letter],
+) -> Result<Vec<LetterId>, Error> {
+    letters.iter().map(|letter| post(store, id, letter)).collect()
+}
+
+fn post(store: &Store, id: &TaskId, letter: &Letter) -> Result<LetterId, Error> {
     let body = serde_json::to_string(letter).expect("texts are JSON");
     Ok(store.post(id.key(), body)?)
 }
@@ -333,17 +334,7 @@ pub(super) fn cancel(global: &Global, id: &TaskId) -> Result<Exit, Error> {
         tell(&format!("tieline: task {id} does not run; it is {}", seen.word()));
         return Ok(Exit::Completed);
     }
-    post(&store, id, &Letter::Cancel)?;
-    let deadline = Instant::now() + ENDS;
-    while store.holder(id.key())?.is_some() {
-        if Instant::now() > deadline {
-            let why = format!(
-                "task {id} does not end; its process is on record in `tieline list --json`"
-            );
-            return Err(Error::new(Exit::Failed, why));
-        }
-        sleep(PAUSE);
-    }
+    stop(&store, id)?;
     let seen = look_at(&store, id)?;
     let mut text = format!("{id} {}\n", seen.word());
     let mut tail = Tail::new(Format::Text, look(), id);
@@ -363,6 +354,29 @@ pub(super) fn cancel(global: &Global, id: &TaskId) -> Result<Exit, Error> {
     }
     print(&text)?;
     Ok(Exit::Completed)
+}
+
+/// Stops a task that runs, and waits until it has.
+pub(crate) fn stop(store: &Store, id: &TaskId) -> Result<(), Error> {
+    post(store, id, &Letter::Cancel)?;
+    let deadline = Instant::now() + ENDS;
+    while store.holder(id.key())?.is_some() {
+        if Instant::now() > deadline {
+            let why = format!(
+                "task {id} does not end; its process is on record in `tieline list --json`"
+            );
+            return Err(Error::new(Exit::Failed, why));
+        }
+        sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Every task, the one that was worked on last first.
+pub(crate) fn all(store: &Store) -> Result<Vec<Seen>, Error> {
+    let rows = store.conversations(&Filter { tasks: true, ..Filter::default() })?;
+    let ids = rows.iter().filter_map(|row| row.key.as_str().parse::<TaskId>().ok());
+    ids.map(|id| look_at(store, &id)).collect()
 }
 
 pub(super) fn remove(global: &Global, args: &TaskRemoveArgs) -> Result<Exit, Error> {

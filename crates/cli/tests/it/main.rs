@@ -16,6 +16,7 @@ mod faults;
 mod fork;
 mod help;
 mod keep;
+mod mcp;
 mod notify;
 mod queue;
 #[cfg(feature = "real-agents")]

@@ -4,6 +4,7 @@
 //! A row of the table is a scenario; each is played with every agent by every client.
 
 mod acpx;
+mod delegate;
 mod differences;
 mod play;
 mod raw;

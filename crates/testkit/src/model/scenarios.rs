@@ -177,6 +177,10 @@ fn tools(prompt: &Prompt, name: &str) -> Option<Script> {
         "mcp" => then(echo(prompt, "hi"), "MCP done."),
         "mcp-fail" => then(echo(prompt, "fail"), "MCP done."),
         "mcp-ask" => then(echo(prompt, "ask"), "MCP done."),
+        "delegate" => {
+            let input = json!({"task": "Go. SCENARIO:patch", "id": "delegated"});
+            then(Block::tool("mcp__tieline__delegate", input), "The other agent is done.")
+        }
         "unknown-tool" => {
             then(Block::tool("BogusTool", json!({"x": 1})), "That tool does not exist.")
         }

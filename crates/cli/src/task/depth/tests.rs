@@ -1,0 +1,15 @@
+use super::*;
+
+#[test]
+fn a_variable_is_found_among_others() {
+    assert_eq!(told(b"A=1\0TIELINE_TASK_DEPTH=2\0B=\xff\0"), 2);
+    assert_eq!(told(b"XTIELINE_TASK_DEPTH=2\0TIELINE_TASK_DEPTH=much\0"), 0);
+    assert_eq!(told(b""), 0);
+}
+
+#[test]
+fn a_program_may_have_any_name() {
+    assert_eq!(parent("12 (a) S 1) S 7 12 12 0"), Some(7));
+    assert_eq!(parent("12 (sh) R 1 12"), Some(1));
+    assert_eq!(parent(""), None);
+}
