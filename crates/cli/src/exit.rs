@@ -67,8 +67,7 @@ impl From<conduct::Ending> for Exit {
         match ending {
             conduct::Ending::Stands(status) => status.into(),
             conduct::Ending::TurnFailed(code) => Self::of_failure(code),
-            conduct::Ending::Interrupted => Self::Interrupted,
-            conduct::Ending::OutputGone => Self::Completed,
+            conduct::Ending::Interrupted | conduct::Ending::OutputGone => Self::Interrupted,
         }
     }
 }

@@ -126,11 +126,11 @@ impl Desk for Own {
 
     fn answer(&self, id: &TaskId, letters: &[Letter]) -> Result<(), Refusal> {
         let seen = self.seen(id)?;
-        client::check_answers(&seen, letters).map_err(|err| {
+        let letters = client::address(&seen, letters).map_err(|err| {
             let why = err.message();
             Refusal::new(format!("{why}; call `status` with this id to see how it stands"))
         })?;
-        let posted = client::post_all(&self.store, id, letters).map_err(refused)?;
+        let posted = client::post_all(&self.store, id, &letters).map_err(refused)?;
         if seen.is_alive && client::was_taken(&self.store, id, &posted).map_err(refused)? {
             return Ok(());
         }

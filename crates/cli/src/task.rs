@@ -84,6 +84,7 @@ fn run(global: &Global, args: &TaskRunArgs) -> Result<Exit, Error> {
             letters: args.answer.iter().map(|text| Letter::answer(text)).collect(),
             typed: typed(args),
             is_new: prepared.is_new,
+            is_checked_anew: !args.verify.is_empty(),
         };
         let ending = conduct::run(&hub, &conversation, &args.id, prepared.state, options).await;
         if ending.is_err() {
@@ -205,9 +206,6 @@ impl Job<'_> {
                 args.id, row.agent
             )));
         }
-        if args.worktree && row.task.is_none() {
-            return Err(Error::usage("--worktree is for a new task; choose another id"));
-        }
         let is_new = description.is_some();
         let mut state = match (&row.task, description) {
             (Some(json), more) => {
@@ -229,24 +227,32 @@ impl Job<'_> {
             state.claims.clear();
             state.n_failed = 0;
         }
-        self.settings(&mut state)?;
+        // What changed is measured where the task began.
+        if args.worktree && state.worktree.is_none() {
+            return Err(Error::usage("--worktree is for a new task; choose another id"));
+        }
         let cwd = args.cwd.as_deref().map(workspace).transpose()?;
-        let open = OpenOptions {
-            workspace: cwd,
-            mode: args.mode,
-            model: args.model.clone(),
-            ..OpenOptions::default()
-        };
+        let is_own_tree = state.worktree.is_some() && args.worktree;
+        if cwd.is_some_and(|cwd| cwd != Path::new(&row.workspace)) && !is_own_tree {
+            return Err(Error::usage(format!(
+                "task {} works in {}; choose another id, or leave --cwd out",
+                args.id, row.workspace
+            )));
+        }
+        self.settings(&mut state)?;
+        let open =
+            OpenOptions { mode: args.mode, model: args.model.clone(), ..OpenOptions::default() };
         Ok(Prepared { agent: row.agent, open, state, is_new })
     }
 
     fn settings(&self, state: &mut State) -> Result<(), Error> {
         let args = self.args;
         if let Some(plan) = &args.plan {
-            let plan = plan.canonicalize().map_err(|err| {
+            let unreadable = |err: io::Error| {
                 Error::usage(format!("cannot read the plan {}: {err}", plan.display()))
-            })?;
-            state.plan = Some(plan);
+            };
+            fs::read(plan).map_err(unreadable)?;
+            state.plan = Some(plan.canonicalize().map_err(unreadable)?);
         }
         if !args.verify.is_empty() {
             state.verify.clone_from(&args.verify);
@@ -301,7 +307,9 @@ pub(crate) fn detach(
     let logs = store.dir().join("tasks");
     fs::create_dir_all(&logs).map_err(|err| failed("its log", &err))?;
     let path = logs.join(format!("{id}.log"));
-    let log = File::create(&path).map_err(|err| failed("its log", &err))?;
+    // Another one that is about to end may still write to it.
+    let log = File::options().create(true).append(true).open(&path);
+    let log = log.map_err(|err| failed("its log", &err))?;
     let program = std::env::current_exe().map_err(|err| failed("this program", &err))?;
     let here = std::env::current_dir().map_err(|err| failed("this directory", &err))?;
     let mut spec = Spec::new(program, here);
@@ -315,15 +323,15 @@ pub(crate) fn detach(
     word("--format");
     word("markers");
     for answer in answers {
-        word("--answer");
-        word(answer);
+        word(&format!("--answer={answer}"));
     }
     spec.args.extend(["--store".into(), store.dir().as_os_str().to_owned()]);
     if let Some(config) = &global.config {
         spec.args.extend(["--config".into(), config.as_os_str().to_owned()]);
     }
+    let before = store.conversation(id.key())?.map(|row| row.epoch);
     let pid = tieline_proc::detach(&spec, log).map_err(|err| failed("this program", &err))?;
-    client::await_begin(store, id, pid, BEGINS, &path)
+    client::await_begin(store, id, (pid, before), BEGINS, &path)
 }
 
 fn format(format: Option<TaskFormat>) -> Format {

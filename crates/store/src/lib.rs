@@ -94,7 +94,7 @@ impl Default for Options {
             group_max_events: 512,
             segment_bytes: 256 << 10,
             busy_timeout: Duration::from_secs(20),
-            cache_kib: 2048,
+            cache_kib: 1024,
             max_pages: None,
         }
     }

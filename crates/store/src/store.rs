@@ -302,13 +302,21 @@ impl Store {
         self.inner.readers.with(|connection| mail::is_waiting(connection, letter))
     }
 
+    /// Whether something lies there for the owner.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn has_mail(&self, key: &ConversationKey) -> Result<bool, Error> {
+        self.inner.readers.with(|connection| mail::has_any(connection, key))
+    }
+
     /// Takes what others have to say, the oldest first. For the owner.
     ///
     /// # Errors
     /// [`Error::NoConversation`], or when the database cannot be read or written.
     pub fn take_mail(&self, key: &ConversationKey) -> Result<Vec<String>, Error> {
         // Looking is cheap and holds nobody up; mostly there is nothing.
-        if !self.inner.readers.with(|connection| mail::has_any(connection, key))? {
+        if !self.has_mail(key)? {
             return Ok(Vec::new());
         }
         let key = key.clone();

@@ -212,8 +212,8 @@ pub(crate) struct TaskTailArgs {
 
 /// Answer a question of a task.
 ///
-/// An agent that waits gets the answer at once. A task that ended with its question goes on with it: in
-/// the background, or here with --foreground.
+/// An agent that waits gets the answer at once. A task that ended with its question goes on with it in
+/// the background.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

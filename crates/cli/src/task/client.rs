@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tieline_event::{Event, Kind, Seq, TaskMarker, Timestamp};
+use tieline_event::{Epoch, Event, Kind, Seq, TaskMarker, Timestamp};
 use tieline_front::sanitize::one_line;
 use tieline_front::task::print::{Format, Tail};
 use tieline_front::task::state::{Letter, OpenQuestion, State, Status, TaskId};
@@ -223,6 +223,11 @@ pub(super) fn wait(global: &Global, args: &TaskWaitArgs) -> Result<Exit, Error> 
     let deadline = args.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     loop {
         let seen = look_at(&store, &args.id)?;
+        // What was said and not heard yet may change everything.
+        if seen.is_alive && store.has_mail(args.id.key())? {
+            sleep(PAUSE);
+            continue;
+        }
         // One that waits for an answer needs somebody, though it is alive.
         if seen.is_at_rest() || seen.state.questions.iter().any(|it| it.waits.is_some()) {
             let status = match seen.state.questions.is_empty() {
@@ -264,7 +269,7 @@ pub(super) fn answer(global: &Global, args: &TaskAnswerArgs) -> Result<Exit, Err
     let store = open_store(global)?;
     let seen = look_at(&store, &args.id)?;
     let letters: Vec<Letter> = args.answers.iter().map(|text| Letter::answer(text)).collect();
-    check_answers(&seen, &letters)?;
+    let letters = address(&seen, &letters)?;
     let posted = post_all(&store, &args.id, &letters)?;
     if args.only_leave {
         return Ok(Exit::Completed);
@@ -276,24 +281,35 @@ pub(super) fn answer(global: &Global, args: &TaskAnswerArgs) -> Result<Exit, Err
     in_background(global, &store, &args.id, &[])
 }
 
-/// Refuses an answer to a question that is not open.
-pub(crate) fn check_answers(seen: &Seen, letters: &[Letter]) -> Result<(), Error> {
+/// Gives each answer its question: those that name none are for the open ones, the oldest first. One
+/// that would be for nothing is refused, so that it never answers what is asked later.
+pub(crate) fn address(seen: &Seen, letters: &[Letter]) -> Result<Vec<Letter>, Error> {
     let id = seen.row.key.as_str();
     let open: Vec<&str> = seen.state.questions.iter().map(|it| it.id.as_str()).collect();
     if open.is_empty() {
         return Err(Error::usage(format!("task {id} has no open question; it is {}", seen.word())));
     }
+    let named = |id: &str| {
+        let names = |letter: &Letter| matches!(letter, Letter::Answer { question: Some(it), .. } if it == id);
+        letters.iter().any(names)
+    };
+    let mut unnamed = open.iter().copied().filter(|id| !named(id));
+    let mut addressed = Vec::new();
     for letter in letters {
-        if let Letter::Answer { question: Some(question), .. } = letter
-            && !open.contains(&question.as_str())
-        {
-            let open = open.join(", ");
-            return Err(Error::usage(format!(
-                "task {id} has no open question {question}; open: {open}"
-            )));
-        }
+        let Letter::Answer { question, text } = letter else { continue };
+        let question = match question.as_deref() {
+            Some(question) => open.contains(&question).then_some(question).ok_or_else(|| {
+                let open = open.join(", ");
+                format!("task {id} has no open question {question}; open: {open}")
+            }),
+            None => unnamed.next().ok_or_else(|| {
+                format!("task {id} has {} open questions; {text:?} is for none of them", open.len())
+            }),
+        };
+        let question = Some(question.map_err(Error::usage)?.to_owned());
+        addressed.push(Letter::Answer { question, text: text.clone() });
     }
-    Ok(())
+    Ok(addressed)
 }
 
 pub(crate) fn post_all(
@@ -389,13 +405,23 @@ pub(super) fn remove(global: &Global, args: &TaskRemoveArgs) -> Result<Exit, Err
             args.id, args.id
         )));
     }
-    if let Some(tree) = &seen.state.worktree
-        && tree.path.exists()
-    {
-        let removed = runtime()?.block_on(worktree::remove(tree, args.force));
-        removed.map_err(|err| Error::usage(crate::error::chain(&err)))?;
+    let tree = seen.state.worktree.as_ref().filter(|tree| tree.path.exists());
+    let of_tree = |err: worktree::Error| Error::usage(crate::error::chain(&err));
+    if let Some(tree) = tree.filter(|_| !args.force) {
+        let dirty = runtime()?.block_on(worktree::status(tree)).map_err(of_tree)?;
+        if !dirty.is_empty() {
+            return Err(Error::usage(format!(
+                "{} has {} files that are not committed; commit them, or lose them with --force",
+                tree.path.display(),
+                dirty.len()
+            )));
+        }
     }
+    // Refused while somebody works on it, who then keeps the working tree too.
     store.delete(args.id.key())?;
+    if let Some(tree) = tree {
+        runtime()?.block_on(worktree::remove(tree, args.force)).map_err(of_tree)?;
+    }
     let log = store.dir().join("tasks").join(format!("{}.log", args.id));
     if let Err(err) = std::fs::remove_file(&log)
         && err.kind() != std::io::ErrorKind::NotFound
@@ -409,11 +435,10 @@ pub(super) fn remove(global: &Global, args: &TaskRemoveArgs) -> Result<Exit, Err
 pub(super) fn await_begin(
     store: &Store,
     id: &TaskId,
-    pid: u32,
+    (pid, before): (u32, Option<Epoch>),
     limit: Duration,
     log: &Path,
 ) -> Result<(), Error> {
-    let before = store.conversation(id.key())?.map(|row| row.epoch);
     let deadline = Instant::now() + limit;
     loop {
         let now = store.conversation(id.key())?.map(|row| row.epoch);

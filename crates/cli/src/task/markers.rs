@@ -75,7 +75,7 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
         drop(child.stdin.take());
         let mut stderr = child.take_stderr();
         let mut chunk = vec![0; CHUNK];
-        // A program may close its output and go on; one that ended may have left some.
+        // A program may close its output and go on, or end and leave it open to what it started.
         let mut is_open = true;
         loop {
             tokio::select! {
@@ -86,7 +86,7 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
                     foreign.feed(chunk.get(..n).unwrap_or_default());
                     put(&foreign.take())?;
                 }
-                _ = child.exited(), if !is_open => break,
+                _ = child.exited() => break,
                 Some(piece) = next(&mut stderr) => {
                     // Nobody is left to be told when this fails.
                     io::stderr().write_all(&piece.bytes).ok();
@@ -96,6 +96,7 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
                 }
             }
         }
+        child.drain(|bytes| foreign.feed(bytes), tieline_proc::DRAIN).await;
         // It may have more to say there, and somebody it started may never close it.
         while let Ok(Some(piece)) = tokio::time::timeout(LAST_WORDS, next(&mut stderr)).await {
             io::stderr().write_all(&piece.bytes).ok();

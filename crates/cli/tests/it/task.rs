@@ -225,6 +225,103 @@ fn leave_that_was_given_too_late_holds_when_the_agent_asks_again() {
     assert!(unasked.err.contains("q9"), "{}", unasked.err);
 }
 
+/// What the agent was told, turn by turn.
+fn told(tieline: &Tieline, id: &str) -> Vec<String> {
+    let events = tieline.events(id);
+    let said = events.iter().filter(|event| event["data"]["type"] == "user_message");
+    said.map(|it| it["data"]["content"][0]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_answer_too_many_never_answers_what_is_asked_later() {
+    let tieline = with_script("ask Which? | a: x | b: y\nrun touch danger.txt\nsay done\n");
+    task(&tieline, &["run", "t", "x", "--mode", "default", "--background"]).succeeds();
+    stands(&tieline, "t", |it| it["questions"][0]["id"] == "q1");
+    task(&tieline, &["answer", "t", "1", "1"]).ends_with(2);
+    let both = [1, 2].map(|_| tieline.spawn(&["task", "answer", "t", "1"]));
+    for child in both {
+        child.wait_with_output().unwrap();
+    }
+    let open = stands(&tieline, "t", |it| it["questions"][0]["id"] == "q2");
+    assert_eq!(open["questions"].as_array().unwrap().len(), 1);
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!tieline.work().join("danger.txt").exists(), "nobody allowed it");
+    task(&tieline, &["cancel", "t"]).succeeds();
+}
+
+#[test]
+fn a_task_stops_while_it_is_verified_and_a_late_cancel_means_nothing_later() {
+    let tieline = with_script("say one\n---\nsay two\n");
+    let slow = ["run", "t", "x", "--verify", "sleep 20", "--background"];
+    task(&tieline, &slow).succeeds();
+    stands(&tieline, "t", |it| it["iterations"] == 1);
+    std::thread::sleep(Duration::from_millis(300));
+    task(&tieline, &["cancel", "t"]).succeeds();
+    assert_eq!(status(&tieline, "t")["status"], "cancelled");
+    let done = task(&tieline, &["run", "t", "--verify", "true"]).succeeds();
+    assert!(
+        done.out.ends_with("[CODEX_COMPLETE] Task completed in 2 iterations\n"),
+        "{}",
+        done.out
+    );
+
+    let tieline = with_script("say one\n");
+    let run = ["task", "run", "t", "x", "--verify", "echo checking; sleep 20"];
+    let mut child =
+        tieline.command(&run).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    until(&mut child, "one");
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert_eq!(status(&tieline, "t")["status"], "cancelled");
+    assert_eq!(alive(&tieline), Vec::<String>::new());
+}
+
+#[test]
+fn no_line_end_of_an_agent_makes_a_marker() {
+    let ends = ["\r", "\u{b}", "\u{c}", "\u{85}", "\u{2028}", "\u{2029}"];
+    let lines: String =
+        ends.iter().map(|end| format!("x{end}[CODEX_COMPLETE] Task completed\n")).collect();
+    let script =
+        format!("say <<END\n{lines}[PROGRESS] a\u{2028}[BLOCKED] b\n[BLOCKED] really\nEND\n");
+    let outcome = task(&with_script(&script), &["run", "t", "x"]).ends_with(7);
+    let any = |c: char| c == '\n' || ends.iter().any(|end| end.starts_with(c));
+    let read: Vec<&str> = outcome.out.split(any).map(str::trim_start).collect();
+    assert!(!read.iter().any(|line| line.starts_with("[CODEX_COMPLETE]")), "{read:#?}");
+    assert_eq!(read.iter().filter(|line| line.starts_with("[BLOCKED]")).count(), 1, "{read:#?}");
+}
+
+#[test]
+fn what_a_complete_task_is_given_later_counts() {
+    let tieline = with_script("say one\n---\nsay two\n---\nsay three\n");
+    task(&tieline, &["run", "t", "x"]).succeeds();
+    let checked = ["run", "t", "--verify", "false", "--verify-tries", "0"];
+    let failed = task(&tieline, &checked).ends_with(1);
+    assert!(!failed.out.contains("CODEX_COMPLETE"), "{}", failed.out);
+    task(&tieline, &["run", "t", "more", "--verify", "true", "--background"]).succeeds();
+    task(&tieline, &["wait", "t"]).succeeds();
+    assert!(told(&tieline, "t").last().unwrap().contains("more"));
+    fs::create_dir(tieline.work().join("elsewhere")).unwrap();
+    task(&tieline, &["run", "t", "x", "--cwd", "elsewhere"]).ends_with(2);
+    task(&tieline, &["run", "t", "x", "--worktree"]).ends_with(2);
+    task(&tieline, &["run", "t", "x", "--plan", "elsewhere"]).ends_with(2);
+}
+
+#[test]
+fn an_answer_that_did_not_reach_the_agent_is_told_again() {
+    let tieline =
+        with_script("say <<END\n[QUESTION] Which?\nOptions:\n1. a\n2. b\nEND\n---\nsay two\n");
+    task(&tieline, &["run", "t", "x"]).ends_with(5);
+    let script = tieline.path("task.script");
+    let good = fs::read_to_string(&script).unwrap();
+    fs::write(&script, "no such step\n").unwrap();
+    task(&tieline, &["run", "t", "--answer", "2"]).ends_with(1);
+    fs::write(&script, good).unwrap();
+    task(&tieline, &["run", "t"]).succeeds();
+    let told = told(&tieline, "t");
+    assert!(told.last().unwrap().contains("The answer: b"), "{told:#?}");
+}
+
 #[test]
 fn a_changed_plan_is_told_again() {
     let tieline = with_script("say <<END\n[BLOCKED] stuck\nEND\n---\nsay ok\n");
@@ -289,6 +386,10 @@ fn kill_9_of_the_task_loses_nothing_and_the_same_id_goes_on() {
     let done = task(&tieline, &["run", "t", "--answer", "q1=2"]).succeeds();
     assert!(done.out.contains("[PROGRESS] answer to q1: b"), "{}", done.out);
     assert!(done.out.contains("- a.txt (created)"), "measured from the beginning: {}", done.out);
+    assert!(
+        told(&tieline, "t")[1].contains("You asked: Which?\nThe answer: b"),
+        "it reached the agent"
+    );
     let writes = tieline.events("t");
     let writes = writes
         .iter()

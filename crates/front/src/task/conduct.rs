@@ -12,10 +12,10 @@ use tieline_event::{
 use tieline_hub::{Conversation, Entry, Hub, Note, Subscription};
 use tieline_proc::{Env, RunLimits, Spec};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::brief::{self, Surroundings};
-use super::core::{Core, Out};
+use super::core::{Core, Out, Reply};
 use super::disk::{self, Baseline, Change};
 use super::print::{Format, Printer};
 use super::state::{Letter, State, Status, TaskId};
@@ -47,6 +47,8 @@ pub struct Options {
     pub typed: Option<mpsc::Receiver<String>>,
     /// There is something new to tell the agent.
     pub is_new: bool,
+    /// There are new commands to verify the work with.
+    pub is_checked_anew: bool,
 }
 
 /// How it ended.
@@ -116,6 +118,7 @@ pub async fn run(
         asked: None,
         stopped: None,
         began: Instant::now(),
+        waited: Duration::ZERO,
         state,
     };
     // An agent that was never reached, or has lost its session, is told everything again.
@@ -124,7 +127,18 @@ pub async fn run(
     }
     // Whoever sets it to work again wants it tried again.
     work.state.n_failed = 0;
-    let ended = work.go(options.is_new).await;
+    work.state.nobody_waits();
+    let mut ended = work.go(options.is_new, options.is_checked_anew).await;
+    if let Err(err) = &ended {
+        let stop = Some((TaskStop::Failed, err.to_string()));
+        // What went wrong first is what the caller is told.
+        if let Err(later) = work.end(Status::Failed, stop).await {
+            tracing::debug!(%later, "the last words were not said");
+        }
+    }
+    if work.stopped == Some(Stopped::OutputGone) {
+        ended = ended.map(|_| Ending::OutputGone);
+    }
     work.printer.finish();
     work.flush().await;
     match timeout(CLOSING, conversation.close()).await {
@@ -163,16 +177,28 @@ struct Work<'a> {
     asked: Option<Instant>,
     stopped: Option<Stopped>,
     began: Instant,
+    /// How much of the time since then an answer was waited for.
+    waited: Duration,
 }
 
 impl Work<'_> {
-    async fn go(&mut self, is_new: bool) -> Result<Ending, Error> {
+    async fn go(&mut self, is_new: bool, is_checked_anew: bool) -> Result<Ending, Error> {
         if self.state.baseline.is_none() {
             self.remember_disk().await?;
         }
         let mut is_wanted = is_new
             || !matches!(self.state.status, Status::Question | Status::Complete)
             || !self.state.given.is_empty();
+        // A cancel that nobody took was meant for an earlier owner.
+        let mail = self.mail()?;
+        let mail: Vec<Letter> = mail.into_iter().filter(|it| *it != Letter::Cancel).collect();
+        self.take(mail).await?;
+        if self.state.status == Status::Complete && !is_wanted && is_checked_anew {
+            if self.verify().await? {
+                return self.end(Status::Complete, None).await;
+            }
+            is_wanted = true;
+        }
         if self.state.status == Status::Complete && !is_wanted {
             let iterations = self.state.iterations;
             self.printer.marker(&TaskMarker::Completed { iterations });
@@ -182,8 +208,12 @@ impl Work<'_> {
         for question in &self.state.questions {
             self.printer.marker(&question.marker());
         }
+        is_wanted |= self.state.questions.is_empty();
         loop {
             self.read_letters().await?;
+            if let Some(stopped) = self.stopped.take() {
+                return self.stop(stopped).await;
+            }
             if !is_wanted && self.state.given.is_empty() {
                 if let Some(stopped) = self.wait_for_answer().await? {
                     return self.stop(stopped).await;
@@ -195,8 +225,11 @@ impl Work<'_> {
             }
             let end = self.turn().await?;
             is_wanted = false;
-            if let Some(stopped) = self.stopped.take() {
-                return self.stop(stopped).await;
+            match self.stopped.take() {
+                // The answer came while the turn was being stopped.
+                Some(Stopped::Unanswered) if self.state.questions.is_empty() => continue,
+                Some(stopped) => return self.stop(stopped).await,
+                None => {}
             }
             match (end.status, end.error) {
                 (TurnStatus::Completed, _) => {}
@@ -218,6 +251,9 @@ impl Work<'_> {
             if self.verify().await? {
                 return self.end(Status::Complete, None).await;
             }
+            if let Some(stopped) = self.stopped.take() {
+                return self.stop(stopped).await;
+            }
             if self.state.n_failed > self.state.tries {
                 let reason = format!("the work did not pass {} times", self.state.n_failed);
                 return self.end(Status::Failed, Some((TaskStop::Failed, reason))).await;
@@ -231,17 +267,17 @@ impl Work<'_> {
         let plan = self.state.plan.clone();
         let around = Surroundings::look(Path::new(&self.workspace), plan.as_deref());
         let around = around.map_err(Error::Plan)?;
+        self.state.status = Status::Running;
+        self.note(Vec::new()).await?;
         let mut next = self.state.clone();
         next.iterations += 1;
-        next.status = Status::Running;
         let text = brief::next(self.id.as_str(), &mut next, &around);
         let prompt = Prompt { origin: Origin::Task, ..Prompt::text(text) };
-        self.began = Instant::now();
+        (self.began, self.waited) = (Instant::now(), Duration::ZERO);
         let turn = self.conversation.start_turn(prompt).await?;
         // What is told twice after a crash is a nuisance; what is never told is lost.
-        self.state = next;
+        let mut untold = Some(std::mem::replace(&mut self.state, next));
         self.note(Vec::new()).await?;
-        let deadline = self.state.time_left().map(|left| self.began + left);
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         // A turn of ours, or one that its background work brought.
@@ -251,16 +287,9 @@ impl Work<'_> {
         };
         let mut ours = Some(turn);
         loop {
-            let over = async {
-                match deadline {
-                    Some(deadline) => sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 biased;
                 stop = self.signals.next() => self.signalled(stop).await?,
-                () = over, if self.stopped.is_none() => self.interrupt(Stopped::Budget).await?,
                 entries = self.subscription.next() => {
                     let entries = entries?;
                     if entries.is_empty() {
@@ -277,8 +306,11 @@ impl Work<'_> {
                         }
                     }
                     if let Some(end) = ended {
-                        self.state.millis += u64::try_from(self.began.elapsed().as_millis()).unwrap_or(0);
+                        self.state.millis += u64::try_from(self.worked().as_millis()).unwrap_or(0);
                         self.asked = None;
+                        if let Some(untold) = untold.take_if(|_| end.status == TurnStatus::Failed) {
+                            self.tell_again(untold);
+                        }
                         self.note(Vec::new()).await?;
                         return Ok(end);
                     }
@@ -288,6 +320,20 @@ impl Work<'_> {
             }
             self.flush().await;
         }
+    }
+
+    /// How long the agent has worked in this turn; not while it waited for somebody.
+    fn worked(&self) -> Duration {
+        self.began.elapsed().saturating_sub(self.waited)
+    }
+
+    /// A turn that failed may not have reached the agent.
+    fn tell_again(&mut self, untold: State) {
+        let mut given = untold.given;
+        given.append(&mut self.state.given);
+        self.state.given = given;
+        self.state.failed_check = self.state.failed_check.take().or(untold.failed_check);
+        self.state.told = untold.told;
     }
 
     /// Time went by.
@@ -300,14 +346,19 @@ impl Work<'_> {
         if self.typed.is_some() && !self.state.questions.is_empty() {
             self.printer.finish();
         } else {
-            let worked = Duration::from_millis(self.state.millis) + self.began.elapsed();
+            let worked = Duration::from_millis(self.state.millis) + self.worked();
             self.printer.live(&self.state, worked);
         }
         let waits = self.state.questions.iter().any(|question| question.waits.is_some());
         if !waits {
             self.asked = None;
+            let is_over = self.state.time_left().is_some_and(|left| self.worked() >= left);
+            if is_over && self.stopped.is_none() {
+                self.interrupt(Stopped::Budget).await?;
+            }
             return Ok(());
         }
+        self.waited += TICK;
         let since = *self.asked.get_or_insert_with(Instant::now);
         if self.typed.is_none()
             && since.elapsed() >= Duration::from_secs(self.state.wait)
@@ -392,29 +443,47 @@ impl Work<'_> {
         self.interrupt(Stopped::Interrupted).await
     }
 
-    /// What others have to say, and what was said beforehand.
-    async fn read_letters(&mut self) -> Result<(), Error> {
+    /// What other processes have to say.
+    fn mail(&self) -> Result<Vec<Letter>, Error> {
         let mail = self.hub.store().take_mail(self.id.key()).map_err(tieline_hub::Error::from)?;
-        for body in mail {
-            match serde_json::from_str(&body) {
-                Ok(letter) => self.letters.push_back(letter),
-                Err(err) => tracing::warn!(%err, "a letter is not understood"),
+        let read = |body: String| {
+            let letter = serde_json::from_str(&body);
+            letter.inspect_err(|err| tracing::warn!(%err, "a letter is not understood")).ok()
+        };
+        Ok(mail.into_iter().filter_map(read).collect())
+    }
+
+    /// Does what letters say. An answer is for what was asked when it was written, and for nothing
+    /// that is asked later.
+    async fn take(&mut self, letters: Vec<Letter>) -> Result<(), Error> {
+        for letter in letters {
+            match letter {
+                Letter::Cancel => self.interrupt(Stopped::Cancelled).await?,
+                Letter::Answer { question, text } => {
+                    self.answer(question.as_deref(), &text).await?;
+                }
             }
         }
+        Ok(())
+    }
+
+    /// What others have to say, what was answered before, and what was said beforehand.
+    async fn read_letters(&mut self) -> Result<(), Error> {
+        let mail = self.mail()?;
+        self.take(mail).await?;
         while let Some((id, text)) = self.state.take_kept() {
             self.answer(Some(&id), &text).await?;
         }
         for letter in std::mem::take(&mut self.letters) {
-            match letter {
-                Letter::Cancel => self.interrupt(Stopped::Cancelled).await?,
-                Letter::Answer { question, text } => {
-                    // What is not asked yet may be asked later.
-                    if self.state.question_for(question.as_deref()).is_none() {
-                        self.letters.push_back(Letter::Answer { question, text });
-                        continue;
-                    }
+            // What is not asked yet may be asked later.
+            match &letter {
+                Letter::Answer { question, text }
+                    if self.state.question_for(question.as_deref()).is_some() =>
+                {
+                    let (question, text) = (question.clone(), text.clone());
                     self.answer(question.as_deref(), &text).await?;
                 }
+                _ => self.letters.push_back(letter),
             }
         }
         Ok(())
@@ -440,10 +509,13 @@ impl Work<'_> {
         match told {
             Err(why) => self.printer.remark(&why),
             Ok(None) => {}
-            Ok(Some((request, answer))) => {
+            Ok(Some(Reply { request, answer })) => {
                 let answered = self.conversation.answer(&request, answer, Origin::Client, None);
                 if let Err(err) = answered.await {
-                    self.printer.remark(&err.to_string());
+                    // It was too late for the agent, which hears of it with its next message.
+                    tracing::debug!(%err, "an answer came too late");
+                    self.state.leave_partly(|it| *it == request);
+                    self.note(Vec::new()).await?;
                 }
             }
         }
@@ -483,7 +555,9 @@ impl Work<'_> {
             spec.args = vec!["-c".into(), command.clone().into()];
             spec.env = Env::inherited(&[], &[]);
             let limits = RunLimits { timeout: VERIFYING, max_output: 1 << 20 };
-            let (passed, exit_code, output) = match tieline_proc::run(spec, b"", limits).await {
+            let running = tieline_proc::run(spec, b"", limits);
+            let Some(ran) = self.unless_stopped(running).await? else { return Ok(false) };
+            let (passed, exit_code, output) = match ran {
                 Err(err) => (false, None, err.to_string()),
                 Ok(ran) => {
                     let mut text = ran.stdout.to_text();
@@ -510,6 +584,29 @@ impl Work<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// What comes of something that takes its time; nothing if the task is to stop meanwhile.
+    async fn unless_stopped<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+    ) -> Result<Option<T>, Error> {
+        tokio::pin!(work);
+        let mut ticks = interval(TICK);
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.signals.next() => self.stopped = Some(Stopped::Interrupted),
+                done = &mut work => return Ok(Some(done)),
+                _ = ticks.tick() => {
+                    self.read_letters().await?;
+                    self.flush().await;
+                }
+            }
+            if self.stopped.is_some() {
+                return Ok(None);
+            }
+        }
     }
 
     async fn stop(&mut self, stopped: Stopped) -> Result<Ending, Error> {

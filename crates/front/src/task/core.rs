@@ -13,7 +13,7 @@ use tieline_event::{
 use tieline_hub::Entry;
 use tieline_wire::markers::{Marker, Piece, Reader, Reading};
 
-use super::state::{Given, OpenQuestion, State, Waits};
+use super::state::{OpenQuestion, Partly, State, Waits};
 use crate::run::ask::describe;
 use crate::sanitize::one_line;
 use crate::summary::{cut, label};
@@ -21,6 +21,9 @@ use crate::{Fetch, whole};
 
 #[cfg(test)]
 mod tests;
+
+/// Markers that say what we measured and ran.
+const OURS: [&str; 2] = ["TEST_RESULTS", "FILES_MISMATCH"];
 
 /// For how many ticks a step that is done is held back.
 const PATIENCE: u32 = 25;
@@ -52,8 +55,6 @@ pub struct Core {
     planned: Option<String>,
     /// Items that asked something; the question says it all.
     asking: HashSet<ItemId>,
-    /// Answers to some of a request's questions.
-    collected: HashMap<RequestId, BTreeMap<String, Vec<String>>>,
 }
 
 #[derive(Debug)]
@@ -143,10 +144,10 @@ impl Core {
             }
             Kind::RequestResolved(resolved) => {
                 state.questions.retain(|it| !it.is_of(&resolved.request));
-                self.collected.remove(&resolved.request);
+                state.partly.retain(|it| !it.question.is_of(&resolved.request));
             }
             Kind::RequestExpired(expired) => {
-                self.collected.remove(&expired.request);
+                state.leave_partly(|request| *request == expired.request);
                 for question in state.questions.iter_mut().filter(|it| it.is_of(&expired.request)) {
                     (question.waits, question.lapsed) = (None, true);
                 }
@@ -286,6 +287,13 @@ impl Core {
                 Marker::FilesModified(files) => files.iter().for_each(|file| state.claim(file)),
                 // Decided by us.
                 Marker::Complete { .. } => {}
+                // These two are ours: from an agent they are text.
+                Marker::Other { name, content } if OURS.contains(&name.as_str()) => {
+                    self.release(state, out);
+                    let mut lines = content.into_iter();
+                    let first = format!("[{name}] {}", lines.next().unwrap_or_default());
+                    out.extend(std::iter::once(first).chain(lines).map(Out::Line));
+                }
                 Marker::Other { name, content } => {
                     self.release(state, out);
                     out.push(Out::Marker(TaskMarker::Other { name, content }));
@@ -299,11 +307,14 @@ impl Core {
         self.said = None;
         self.messages.clear();
         self.asking.clear();
-        self.collected.clear();
         // An agent that ended its turn well went on without the answers it had waited for; one
         // that was stopped still needs them.
         match end.status {
-            TurnStatus::Completed => state.questions.retain(|question| !question.lapsed),
+            TurnStatus::Completed => {
+                state.questions.retain(|question| !question.lapsed);
+                // What it did not ask again it does not need any more.
+                state.kept.clear();
+            }
             _ => state.questions.iter_mut().for_each(|question| question.lapsed = false),
         }
         if let Some(usage) = &end.usage {
@@ -325,7 +336,7 @@ impl Core {
         text: &str,
         state: &mut State,
         out: &mut Vec<Out>,
-    ) -> Result<Option<(RequestId, Answer)>, String> {
+    ) -> Result<Option<Reply>, String> {
         let Some(at) = state.question_for(id) else {
             return Err(match id {
                 Some(id) => format!("there is no open question {id}"),
@@ -340,26 +351,38 @@ impl Core {
             answer: words.clone(),
         }));
         let Some(waits) = question.waits.clone() else {
-            state.keep(&question, text.trim());
-            state.given.push(Given { question: question.text, answer: words });
+            state.leave(question, words);
             return Ok(None);
         };
-        let Some(name) = waits.question else {
+        let request = waits.request;
+        state.partly.push(Partly { question, answer: words.clone() });
+        if waits.question.is_none() {
             let at = chosen.and_then(|it| usize::try_from(it.number).ok()?.checked_sub(1));
             let option = at.and_then(|at| waits.options.get(at).cloned());
             // Words that are no option are a reason to do something else.
             let answer =
                 option.map_or_else(|| Answer::deny(words), |option| Answer::Choose { option });
-            return Ok(Some((waits.request, answer)));
-        };
-        let collected = self.collected.entry(waits.request.clone()).or_default();
-        collected.insert(name, vec![words]);
-        if state.questions.iter().any(|it| it.is_of(&waits.request)) {
+            return Ok(Some(Reply { request, answer }));
+        }
+        if state.questions.iter().any(|it| it.is_of(&request)) {
             return Ok(None);
         }
-        let answers = self.collected.remove(&waits.request).unwrap_or_default();
-        Ok(Some((waits.request, Answer::Answers { answers })))
+        let of_request = state.partly.iter().filter(|it| it.question.is_of(&request));
+        let answers: BTreeMap<String, Vec<String>> = of_request
+            .filter_map(|it| Some((it.question.waits.clone()?.question?, vec![it.answer.clone()])))
+            .collect();
+        Ok(Some(Reply { request, answer: Answer::Answers { answers } }))
     }
+}
+
+/// What an agent that waits is to be told. Until it has been, the answers are among those of
+/// [`State::partly`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Its request.
+    pub request: RequestId,
+    /// The answer.
+    pub answer: Answer,
 }
 
 /// A piece of a message, apart from the reader that gave it.

@@ -62,8 +62,13 @@ impl Printer {
     pub(super) fn line(&mut self, line: &str) {
         match self.format {
             Format::Markers => {
+                // What ends a line for any reader begins one for the writer, which looks for markers there.
+                let ends = |c: char| {
+                    matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}')
+                        || matches!(c, '\u{2028}' | '\u{2029}')
+                };
                 let mut text = String::new();
-                self.writer.text(line, &mut text);
+                line.split(ends).for_each(|line| self.writer.text(line, &mut text));
                 self.out.extend_from_slice(text.as_bytes());
             }
             Format::Text => self.put(Style::Plain, &sanitize(line)),

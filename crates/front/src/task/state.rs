@@ -181,6 +181,15 @@ impl OpenQuestion {
     }
 }
 
+/// An answer to one of several questions of a request, which waits for the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partly {
+    /// What was asked.
+    pub question: OpenQuestion,
+    /// The answer, in words.
+    pub answer: String,
+}
+
 /// An answer that the agent has not been told yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
@@ -251,6 +260,9 @@ pub struct State {
     /// Answers that the agent has not been told yet.
     #[serde(default)]
     pub given: Vec<Given>,
+    /// Answers that wait for others to the same request.
+    #[serde(default)]
+    pub partly: Vec<Partly>,
     /// Answers to questions that an agent will ask again, because it was gone when they came.
     #[serde(default)]
     pub kept: Vec<(String, String)>,
@@ -301,6 +313,7 @@ impl State {
             questions: Vec::new(),
             n_questions: 0,
             given: Vec::new(),
+            partly: Vec::new(),
             kept: Vec::new(),
             blocked: None,
             failed_check: None,
@@ -381,11 +394,31 @@ impl State {
         }
     }
 
-    /// Keeps the answer to a question that the agent will ask again.
-    pub(super) fn keep(&mut self, question: &OpenQuestion, answer: &str) {
+    /// Nobody waits for this answer: it goes into the next message, and is kept for an agent that asks
+    /// again.
+    pub(super) fn leave(&mut self, question: OpenQuestion, answer: String) {
         if question.native {
-            self.kept.push((question.essence(), answer.to_owned()));
+            self.kept.push((question.essence(), answer.clone()));
         }
+        self.given.push(Given { question: question.text, answer });
+    }
+
+    /// A request is gone: answers to some of its questions are left for later.
+    pub(super) fn leave_partly(&mut self, is_gone: impl Fn(&RequestId) -> bool) {
+        for Partly { question, answer } in std::mem::take(&mut self.partly) {
+            match &question.waits {
+                Some(waits) if !is_gone(&waits.request) => {
+                    self.partly.push(Partly { question, answer });
+                }
+                _ => self.leave(question, answer),
+            }
+        }
+    }
+
+    /// No request outlives the process it was asked of.
+    pub(super) fn nobody_waits(&mut self) {
+        self.questions.iter_mut().for_each(|question| question.waits = None);
+        self.leave_partly(|_| true);
     }
 
     /// A question that is asked again, and the answer that was kept for it.

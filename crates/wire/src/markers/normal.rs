@@ -158,7 +158,9 @@ fn or_first(text: String, context: &mut Vec<String>) -> String {
 }
 
 fn clean(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect()
+    // Some readers end a line at these two.
+    let ends_line = |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}');
+    text.chars().map(|char| if ends_line(char) { ' ' } else { char }).collect()
 }
 
 fn one_line(text: &str) -> String {

@@ -26,6 +26,7 @@ fn asked(mut view: View, waits: bool) -> View {
         text: "Which?".to_owned(),
         options: vec![option],
         context: vec!["It matters.".to_owned()],
+        native: waits.is_some(),
         waits,
         lapsed: false,
     });

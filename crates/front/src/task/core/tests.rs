@@ -225,13 +225,14 @@ fn text_that_looks_like_a_marker_of_ours_is_escaped() {
 #[test]
 fn markers_of_other_names_are_passed_on() {
     let mut told = Told::new();
-    told.says("m", "[NEED_CONTEXT] type=web query=\"x\"\n[TEST_RESULTS] 3 passed\n2 failed\n");
+    told.says("m", "[NEED_CONTEXT] type=web query=\"x\"\n[LINT_WARNINGS] one\ntwo\n\n[TEST_RESULTS] all passed\n");
     told.happens(completed(""));
     told.told(expect![[r#"
         [NEED_CONTEXT] type=web query="x"
-        [TEST_RESULTS] 3 passed
-        2 failed
+        [LINT_WARNINGS] one
+        two
 
+        \[TEST_RESULTS] all passed
     "#]]);
 }
 
@@ -262,7 +263,9 @@ fn an_approval_is_a_question_and_its_answer_an_option() {
 
     "#]]);
     let answer = told.core.answer(None, "2", &mut told.state, &mut told.out).unwrap();
-    assert_eq!(answer.unwrap(), ("r1".into(), Answer::Choose { option: "o1".to_owned() }));
+    let answer = answer.unwrap();
+    assert_eq!(answer.request.as_str(), "r1");
+    assert_eq!(answer.answer, Answer::Choose { option: "o1".to_owned() });
     assert!(told.state.questions.is_empty() && told.state.given.is_empty());
     assert!(told.core.answer(None, "1", &mut told.state, &mut told.out).is_err());
 }
@@ -272,7 +275,7 @@ fn words_that_are_no_option_are_a_reason_to_do_something_else() {
     let mut told = Told::new();
     told.happens(Kind::RequestOpened(approval()));
     let answer = told.core.answer(Some("q1"), "use make clean", &mut told.state, &mut told.out);
-    assert_eq!(answer.unwrap().unwrap().1, Answer::deny("use make clean"));
+    assert_eq!(answer.unwrap().unwrap().answer, Answer::deny("use make clean"));
 }
 
 #[test]
@@ -281,11 +284,22 @@ fn a_request_with_two_questions_waits_for_both_answers() {
     told.happens(Kind::RequestOpened(questions()));
     let Told { core, state, out, .. } = &mut told;
     assert_eq!(core.answer(Some("q2"), "huge", state, out), Ok(None));
-    let (request, answer) = core.answer(Some("q1"), "2", state, out).unwrap().unwrap();
+    let Reply { request, answer } = core.answer(Some("q1"), "2", state, out).unwrap().unwrap();
     assert_eq!(request.as_str(), "r2");
     let Answer::Answers { answers } = answer else { panic!("{answer:?}") };
     let answers: Vec<_> = answers.iter().map(|(id, it)| (id.as_str(), it[0].as_str())).collect();
     assert_eq!(answers, [("colour", "blue"), ("size", "huge")]);
+}
+
+#[test]
+fn an_answer_that_waits_for_another_is_not_lost_with_its_request() {
+    let mut told = Told::new();
+    told.happens(Kind::RequestOpened(questions()));
+    assert_eq!(told.core.answer(Some("q2"), "huge", &mut told.state, &mut told.out), Ok(None));
+    let expired = Expired { request: "r2".into(), reason: "the agent died".to_owned() };
+    told.happens(Kind::RequestExpired(expired));
+    assert_eq!(told.state.given[0].answer, "huge");
+    assert_eq!(told.state.questions.len(), 1);
 }
 
 #[test]
