@@ -6,7 +6,8 @@ mod markers;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, IsTerminal};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,7 +179,11 @@ impl Job<'_> {
         let mut state = State::new(description);
         self.settings(&mut state)?;
         if args.worktree {
-            let at = store.dir().join("worktrees").join(args.id.as_str());
+            let trees = private_dir(store, "worktrees");
+            let trees = trees.map_err(|err| {
+                Error::new(Exit::Store, format!("cannot make a directory for worktrees: {err}"))
+            })?;
+            let at = trees.join(args.id.as_str());
             let made = worktree::add(&cwd, &at, args.id.as_str()).await;
             let made = made.map_err(|err| Error::usage(crate::error::chain(&err)))?;
             cwd = workspace(&made.path)?;
@@ -270,6 +275,13 @@ impl Job<'_> {
     }
 }
 
+/// A directory in the store that only its user can look into.
+fn private_dir(store: &Store, name: &str) -> io::Result<PathBuf> {
+    let dir = store.dir().join(name);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+    Ok(dir)
+}
+
 /// What is remembered of a task.
 fn read_state(id: &TaskId, json: &str) -> Result<State, Error> {
     State::from_json(json).map_err(|err| {
@@ -304,11 +316,10 @@ pub(crate) fn detach(
     let failed = |what: &str, err: &io::Error| {
         Error::new(Exit::Failed, format!("cannot start the task in the background: {what}: {err}"))
     };
-    let logs = store.dir().join("tasks");
-    fs::create_dir_all(&logs).map_err(|err| failed("its log", &err))?;
+    let logs = private_dir(store, "tasks").map_err(|err| failed("its log", &err))?;
     let path = logs.join(format!("{id}.log"));
     // Another one that is about to end may still write to it.
-    let log = File::options().create(true).append(true).open(&path);
+    let log = File::options().create(true).append(true).mode(0o600).open(&path);
     let log = log.map_err(|err| failed("its log", &err))?;
     let program = std::env::current_exe().map_err(|err| failed("this program", &err))?;
     let here = std::env::current_dir().map_err(|err| failed("this directory", &err))?;

@@ -138,6 +138,9 @@ fn an_agent_that_waits_is_answered_from_another_process_without_a_second_turn() 
     task(&tieline, &["wait", "t"]).ends_with(5);
     let open = stands(&tieline, "t", |it| it["questions"][0]["id"] == "q1");
     assert_eq!(open["questions"][0]["options"][1]["label"], "blue");
+    for (path, mode) in crate::tieline::modes(&tieline.store()) {
+        assert_eq!(mode & 0o077, 0, "{} is open to others", path.display());
+    }
     task(&tieline, &["answer", "t", "q9=1"]).ends_with(2);
     task(&tieline, &["answer", "t", "2"]).succeeds();
     let done = stands(&tieline, "t", |it| it["alive"] == false);

@@ -186,3 +186,24 @@ fn an_interrupt_while_a_question_is_open_ends_the_turn() {
     assert_eq!(code, Some(4), "{rest}");
     assert!(rest.contains("— interrupted"), "{rest}");
 }
+
+#[test]
+fn a_task_is_live_and_is_answered_where_it_is_asked() {
+    let tieline = Tieline::new();
+    let script = tieline.path("task.script");
+    std::fs::write(&script, "run sleep 1\nask Which? | a: x | b: y\nsay You said {answer}.\n")
+        .unwrap();
+    let config = format!("[agents.demo]\nscript = {script:?}\n");
+    let tieline = tieline.with_config(&config);
+    let words = ["task", "run", "t", "x", "--agent", "demo", "--mode", "bypass"];
+    let mut terminal = Terminal::new(&tieline, &words);
+    terminal.sees("t · Running sleep 1 · 0:00");
+    terminal.sees("? q1: Which?");
+    terminal.sees("2. b – y");
+    terminal.types("2\n");
+    terminal.sees("answer to q1: b");
+    terminal.sees("You said b.");
+    let (rest, code) = terminal.ends();
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(rest.contains("task completed in 1 iterations"), "{rest}");
+}
