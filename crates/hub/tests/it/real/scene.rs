@@ -228,10 +228,18 @@ impl Scene {
 
     /// How often a text stands in what the model was last told.
     pub(super) fn heard(&self, text: &str) -> usize {
+        self.heard_beside("", text)
+    }
+
+    /// The same of what it was last told together with another text: an agent may tell it something
+    /// of another conversation meanwhile.
+    pub(super) fn heard_beside(&self, other: &str, text: &str) -> usize {
         let requests = self.model.requests();
         let mut turns = requests.iter().filter(|request| has_tools(&request.body)).rev();
         let history = turns.find_map(|request| {
-            ["messages", "input"].into_iter().find_map(|key| request.body[key].as_array())
+            let mut keys = ["messages", "input"].into_iter();
+            let history = keys.find_map(|key| request.body[key].as_array())?;
+            history.iter().any(|it| it.to_string().contains(other)).then_some(history)
         });
         history.map_or(0, |history| {
             history.iter().map(|message| message.to_string().matches(text).count()).sum()
