@@ -56,7 +56,7 @@ impl Default for Limits {
             inbox: 64,
             queued_turns: 16,
             tail_entries: 32 * 1024,
-            tail_bytes: 1 << 20,
+            tail_bytes: 512 << 10,
         }
     }
 }

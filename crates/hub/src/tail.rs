@@ -155,7 +155,7 @@ const BATCH: usize = 512;
 
 /// How much of a text it missed a subscriber gets at once. One that reads slowly would otherwise
 /// hold all of it, once more with every layer between here and its client.
-const PIECE: usize = 256 * 1024;
+const PIECE: usize = 64 * 1024;
 
 impl Tail {
     pub(crate) fn new(shown: Seq, max_entries: usize, max_bytes: usize) -> Self {

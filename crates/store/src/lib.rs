@@ -87,10 +87,10 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            queue_bytes: 1 << 20,
+            queue_bytes: 512 << 10,
             group_wait: Duration::from_millis(5),
             group_bytes: 64 << 10,
-            group_max_bytes: 512 << 10,
+            group_max_bytes: 256 << 10,
             group_max_events: 512,
             segment_bytes: 256 << 10,
             busy_timeout: Duration::from_secs(20),

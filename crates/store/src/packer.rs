@@ -12,7 +12,7 @@ use crate::error::Error;
 const LEVEL: i32 = 1;
 
 /// Buffers larger than this are given back after use.
-const KEEP: usize = 1 << 20;
+const KEEP: usize = 512 << 10;
 
 const PLAIN: i64 = 0;
 const ZSTD: i64 = 1;

@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use tokio::sync::Notify;
 
 /// Updates wait while this much is not written yet.
-const SOFT: usize = 256 * 1024;
+const SOFT: usize = 128 * 1024;
 
 /// While this much is not written, nothing more is read from the client either: what it asks for
 /// would only add to it.
 const HARD: usize = 8 * 1024 * 1024;
 
 /// A capacity above this is given back.
-const KEEP: usize = 1024 * 1024;
+const KEEP: usize = 256 * 1024;
 
 /// Lines on their way to the client. A thread writes them: a client that does not read holds up that
 /// thread alone.

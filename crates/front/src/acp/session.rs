@@ -42,7 +42,7 @@ const WAITING: usize = 16;
 const MOMENT: Duration = Duration::from_millis(50);
 
 /// How much is written before the client's readiness is looked at again.
-const PAGE: usize = 256 * 1024;
+const PAGE: usize = 128 * 1024;
 
 /// How long a session that ends waits for what was asked of its conversation.
 const LATE: Duration = Duration::from_secs(2);
