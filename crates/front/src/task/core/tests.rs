@@ -22,7 +22,7 @@ struct Told {
 
 impl Told {
     fn new() -> Self {
-        Self { core: Core::new("/work"), state: State::new("do it".to_owned()), out: Vec::new() }
+        Self { core: Core::new("/project"), state: State::new("do it".to_owned()), out: Vec::new() }
     }
 
     fn entry(&mut self, entry: &Entry) {
@@ -140,10 +140,10 @@ fn questions() -> Request {
 #[test]
 fn what_the_agent_speaks_of_itself_is_told_once() {
     let mut told = Told::new();
-    told.edits("/work/src/a.rs", ChangeKind::Add)
+    told.edits("/project/src/a.rs", ChangeKind::Add)
         .says("m1", "[PROGRESS] Created src/a.rs with a parser");
-    told.says("m2", "[PROGRESS] Now b.rs").edits("/work/src/b.rs", ChangeKind::Update);
-    told.edits("/work/c.rs", ChangeKind::Delete).runs("cargo test", ItemStatus::Failed);
+    told.says("m2", "[PROGRESS] Now b.rs").edits("/project/src/b.rs", ChangeKind::Update);
+    told.edits("/project/c.rs", ChangeKind::Delete).runs("cargo test", ItemStatus::Failed);
     told.happens(completed(""));
     told.told(expect![[r#"
         [PROGRESS] Created src/a.rs with a parser
