@@ -13,9 +13,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("proc", &[]),
     ("store", &["event"]),
     ("agent", &["event", "wire", "proc"]),
+    ("engine", &["event", "wire", "proc", "agent"]),
     ("hub", &["event", "agent", "proc", "store"]),
     ("front", &["event", "wire", "proc", "hub"]),
-    ("cli", &["event", "agent", "proc", "store", "hub", "front"]),
+    ("cli", &["event", "agent", "proc", "store", "engine", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];

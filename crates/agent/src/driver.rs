@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use tieline_event::{
-    Answer, Choice, Extras, Failure, FailureCode, Mode, Origin, Policy, Prompt, RequestId, TurnId,
+    Answer, Choice, Errand, Extras, Failure, FailureCode, Inquiry, Mode, Origin, Policy, Prompt,
+    RequestId, TurnId,
 };
 
 use crate::chore::{ChoreId, ChoreNews};
+use crate::inside::Inside;
 use crate::ledger::Ledger;
 
 /// Knows how to start an agent and how to speak with it.
@@ -80,6 +82,8 @@ pub struct Plan {
     pub preamble: bool,
     /// One process can serve several conversations.
     pub share: Option<Share>,
+    /// The agent runs within this process, in place of a program.
+    pub inside: Option<Inside>,
 }
 
 impl Plan {
@@ -95,7 +99,15 @@ impl Plan {
             forgets: false,
             preamble: false,
             share: None,
+            inside: None,
         }
+    }
+
+    /// An agent within this process.
+    pub fn inside(inside: Inside, driver: Box<dyn Driver>) -> Self {
+        let program = PathBuf::from(inside.name);
+        let env = tieline_proc::Env::empty();
+        Self { inside: Some(inside), ..Self::new(program, env, driver) }
     }
 }
 
@@ -150,6 +162,30 @@ pub trait Driver: Send {
 
     /// A turn was begun in the ledger; tell the agent.
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger);
+
+    /// A turn was begun in the ledger for work that is not a message; tell the agent.
+    ///
+    /// # Errors
+    /// When this agent has no such work.
+    fn start_errand(&mut self, errand: &Errand, ledger: &mut Ledger) -> Result<(), Refused> {
+        let _ = (errand, ledger);
+        Err(Refused("this agent has no such work".to_owned()))
+    }
+
+    /// Somebody wants to know something about the agent. The answer follows with
+    /// [`Ledger::report`] under the same number, now or later.
+    ///
+    /// # Errors
+    /// When this agent does not tell.
+    fn inquire(
+        &mut self,
+        number: u64,
+        inquiry: &Inquiry,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        let _ = (number, inquiry, ledger);
+        Err(Refused("this agent does not tell".to_owned()))
+    }
 
     /// The user says something while a turn runs.
     ///

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tieline_event::{
     BLOB_THRESHOLD, Choice, Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo,
     FrameRange, Item, ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin,
-    Prompt, Request, RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId, TurnStarted,
-    TurnStatus, Unparsed, Usage,
+    Prompt, Report, Request, RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId,
+    TurnStarted, TurnStatus, Unparsed, Usage,
 };
 
 use crate::chore::{Chore, ChoreId};
@@ -77,6 +77,8 @@ pub struct TurnEnd {
     pub duration_ms: Option<u64>,
     /// Tasks that go on.
     pub open_tasks: u32,
+    /// The agent's name for this point of the conversation.
+    pub bookmark: Option<String>,
 }
 
 impl TurnEnd {
@@ -91,6 +93,7 @@ impl TurnEnd {
             usage: None,
             duration_ms: None,
             open_tasks: 0,
+            bookmark: None,
         }
     }
 
@@ -181,6 +184,8 @@ pub struct Ledger {
     stop: bool,
     n_chores: u64,
     chores: Vec<(ChoreId, Chore)>,
+    /// Answers to what the agent was asked about itself.
+    reports: Vec<(u64, Result<Report, String>)>,
     /// A turn that fails for this reason, however the agent ends it.
     overruled: Option<(TurnId, Failure, EndSignal)>,
 }
@@ -319,6 +324,16 @@ impl Ledger {
     /// Takes what is to be done.
     pub fn take_chores(&mut self) -> Vec<(ChoreId, Chore)> {
         std::mem::take(&mut self.chores)
+    }
+
+    /// The agent told about itself what it was asked under this number, or why it does not.
+    pub fn report(&mut self, number: u64, report: Result<Report, String>) {
+        self.reports.push((number, report));
+    }
+
+    /// Takes what the agent told about itself.
+    pub fn take_reports(&mut self) -> Vec<(u64, Result<Report, String>)> {
+        std::mem::take(&mut self.reports)
     }
 
     /// The driver wants to be woken after some time. The last wish counts.
@@ -570,6 +585,7 @@ impl Ledger {
                 usage: end.usage,
                 duration_ms: end.duration_ms,
                 open_tasks: end.open_tasks,
+                bookmark: end.bookmark,
             }),
         );
     }

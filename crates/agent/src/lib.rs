@@ -26,6 +26,7 @@ pub mod codex_proto;
 mod driver;
 mod exchange;
 mod form;
+mod inside;
 mod ledger;
 pub mod scripted;
 mod servers;
@@ -39,5 +40,6 @@ pub use driver::{
     ServeError, Share, Switchboard, checked_argument,
 };
 pub use exchange::Exchange;
+pub use inside::{Inside, Journal, Journaled, Pipe, Running};
 pub use ledger::{Draft, Growing, Growth, Ledger, Meta, OpenItem, Output, TurnEnd};
 pub use session::{Direction, Session};

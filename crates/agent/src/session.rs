@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use tieline_event::{
-    Answer, Content, EndSignal, FrameNo, Kind, Mode, Origin, Policy, Prompt, RequestId, Resolved,
-    TurnId, TurnStatus, Unparsed,
+    Answer, Content, EndSignal, Failure, FailureCode, FrameNo, Inquiry, Kind, Mode, Origin, Policy,
+    Prompt, RequestId, Resolved, TurnId, TurnStatus, Unparsed,
 };
 use tieline_wire::ndjson::{self, Framer, Line};
 
 use crate::chore::{ChoreId, ChoreNews};
 use crate::driver::{Driver, ExitInfo, Refused};
-use crate::ledger::{Ledger, Output};
+use crate::ledger::{Ledger, Output, TurnEnd};
 
 /// What stands for an answer that is not to be shown.
 const MASK: &str = "[secret]";
@@ -129,6 +129,13 @@ impl Session {
     pub fn start_turn(&mut self, prompt: &Prompt) -> TurnId {
         self.interrupted = false;
         let turn = self.ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
+        if let Some(errand) = &prompt.errand {
+            if let Err(refused) = self.driver.start_errand(errand, &mut self.ledger) {
+                let failure = Failure::new(FailureCode::BadRequest, refused.0);
+                self.ledger.end_turn(&turn, TurnEnd::failed(failure, EndSignal::Tieline));
+            }
+            return turn;
+        }
         self.ledger.user_message(prompt);
         match self.preamble.as_ref().filter(|_| !is_command(prompt)) {
             None => self.driver.start_turn(prompt, &mut self.ledger),
@@ -139,6 +146,14 @@ impl Session {
             }
         }
         turn
+    }
+
+    /// Asks the agent about itself; [`Ledger::take_reports`] has the answer, once it is there.
+    ///
+    /// # Errors
+    /// When this agent does not tell.
+    pub fn inquire(&mut self, number: u64, inquiry: &Inquiry) -> Result<(), Refused> {
+        self.driver.inquire(number, inquiry, &mut self.ledger)
     }
 
     /// Says something while a turn runs.
@@ -265,9 +280,7 @@ impl Session {
             (None, false) => (TurnStatus::Failed, Some(self.driver.explain_exit(exit))),
         };
         let signal = match &exit.stopped {
-            Some(failure) if failure.code == tieline_event::FailureCode::Timeout => {
-                EndSignal::Timeout
-            }
+            Some(failure) if failure.code == FailureCode::Timeout => EndSignal::Timeout,
             Some(_) => EndSignal::Tieline,
             None => EndSignal::Process,
         };

@@ -55,7 +55,7 @@ pub(crate) fn plain(piece: &Content, skill: char) -> Option<String> {
         }
         Content::Link { uri, name: Some(name) } => format!("[{name}]({uri})"),
         Content::Link { uri, name: None } => uri.clone(),
-        Content::Skill { name } => format!("{skill}{name}"),
+        Content::Skill { name, .. } | Content::Mention { name, .. } => format!("{skill}{name}"),
         Content::Image { .. } => return None,
     })
 }

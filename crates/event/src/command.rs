@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ability::Mode;
 use crate::content::Content;
+use crate::errand::{Errand, TurnOptions};
 use crate::id::RequestId;
 use crate::request::Answer;
 
@@ -25,8 +26,8 @@ pub enum Origin {
     Engine,
 }
 
-/// A message to an agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A message to an agent, or other work for it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prompt {
     /// Its pieces.
     pub content: Vec<Content>,
@@ -36,16 +37,23 @@ pub struct Prompt {
     /// A client's own name for this message: the same key twice starts one turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// Work in place of a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errand: Option<Errand>,
+    /// What holds for this turn.
+    #[serde(default, skip_serializing_if = "TurnOptions::is_empty")]
+    pub options: TurnOptions,
 }
 
 impl Prompt {
     /// A message of plain text from a person.
     pub fn text(text: impl Into<String>) -> Self {
-        Self {
-            content: vec![Content::text(text.into())],
-            origin: Origin::Human,
-            idempotency_key: None,
-        }
+        Self { content: vec![Content::text(text.into())], ..Self::default() }
+    }
+
+    /// Work of another kind.
+    pub fn errand(errand: Errand) -> Self {
+        Self { errand: Some(errand), ..Self::default() }
     }
 }
 

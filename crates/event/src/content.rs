@@ -40,6 +40,16 @@ pub enum Content {
     Skill {
         /// Its name.
         name: String,
+        /// Its file, where several have that name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
+    /// A connector to be used, by name.
+    Mention {
+        /// Its name.
+        name: String,
+        /// Its address.
+        path: String,
     },
 }
 

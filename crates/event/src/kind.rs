@@ -59,6 +59,8 @@ kinds! {
     "turn.started" => TurnStarted(TurnStarted),
     /// A turn ended. Every turn has exactly one of these.
     "turn.completed" => TurnCompleted(TurnCompleted),
+    /// One answer of the model within a turn is complete, with the work it asked for.
+    "turn.step" => TurnStep(TurnStep),
     /// An item is new.
     "item.started" => ItemStarted(Item),
     /// An item changed.
@@ -184,6 +186,21 @@ pub struct TurnCompleted {
     /// Tasks of the agent that go on after this turn; each may bring a turn of its own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub open_tasks: u32,
+    /// The agent's name for this point of the conversation; a later turn may go on from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bookmark: Option<String>,
+}
+
+/// One answer of the model within a turn is complete.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct TurnStep {
+    /// The agent's name for this point of the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bookmark: Option<String>,
+    /// What this answer used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // the signature serde asks for

@@ -26,6 +26,7 @@ mod ability;
 mod command;
 mod content;
 mod envelope;
+mod errand;
 mod extras;
 mod failure;
 mod id;
@@ -45,6 +46,10 @@ pub use ability::{Abilities, AgentCommand, Mode, ModelInfo, UnknownMode};
 pub use command::{Command, Origin, Prompt};
 pub use content::{Content, ImageSource};
 pub use envelope::{Delta, Event, FORMAT, FrameRange, Native, Source, Stream};
+pub use errand::{
+    Errand, Inquiry, Report, ReviewTarget, SavedPrompt, ServerTool, SkillInfo, SkillsAt,
+    TurnOptions,
+};
 pub use extras::{Extras, McpServer, McpTransport};
 pub use failure::{Failure, FailureCode};
 pub use id::{BadKey, ConversationKey, Epoch, FrameNo, ItemId, RequestId, Seq, Timestamp, TurnId};
@@ -53,7 +58,8 @@ pub use item::{
 };
 pub use kind::{
     Closed, Configured, EndSignal, Exited, Expired, Kind, Notice, NoticeLevel, Opened, Plan,
-    PlanEntry, PlanStatus, Resolved, Spawned, TurnCompleted, TurnStarted, TurnStatus, Unparsed,
+    PlanEntry, PlanStatus, Resolved, Spawned, TurnCompleted, TurnStarted, TurnStatus, TurnStep,
+    Unparsed,
 };
 pub use policy::{AskWhen, Policy, Reach};
 pub use request::{

@@ -92,6 +92,7 @@ impl Document {
             | Kind::ItemStarted(_)
             | Kind::ItemUpdated(_)
             | Kind::UsageUpdated(_)
+            | Kind::TurnStep(_)
             | Kind::ProcessSpawned(_)
             | Kind::ProcessExited(_) => {}
         }

@@ -192,7 +192,8 @@ pub(crate) fn content(pieces: &[Content], mut whole: impl FnMut(&Text) -> String
                 Some(name) => format!("[{name}: {uri}]"),
                 None => format!("[{uri}]"),
             },
-            Content::Skill { name } => format!("[skill {name}]"),
+            Content::Skill { name, .. } => format!("[skill {name}]"),
+            Content::Mention { name, path } => format!("[{name}: {path}]"),
         })
         .collect();
     words.join("\n")

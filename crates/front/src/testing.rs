@@ -78,5 +78,6 @@ pub(crate) fn completed(text: &str) -> Kind {
         }),
         duration_ms: Some(4200),
         open_tasks: 0,
+        bookmark: None,
     })
 }

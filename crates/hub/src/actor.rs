@@ -7,11 +7,11 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_agent::{Launch, Ledger, Resume, TurnEnd};
+use tieline_agent::{Launch, Ledger, Refused, Resume, TurnEnd};
 use tieline_event::{
     Answer, BlobRef, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure,
-    FailureCode, FrameNo, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, RequestId, Seq,
-    Timestamp, TurnId,
+    FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, Report,
+    RequestId, Seq, Timestamp, TurnId,
 };
 use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
@@ -68,6 +68,9 @@ pub(crate) struct Actor {
     /// Turns that wait, each with everybody who asked for it.
     queued: VecDeque<(Prompt, Vec<Reply<TurnId>>)>,
     keys: VecDeque<(String, TurnId)>,
+    /// What the agent was asked about itself.
+    inquiries: HashMap<u64, Reply<Report>>,
+    n_inquiries: u64,
     started: HashMap<TurnId, Timestamp>,
     /// Changes of the conversation's row that go with the next batch.
     change: Option<ConversationChange>,
@@ -167,6 +170,8 @@ impl Actor {
             pipeline: Pipeline::new(store.clone(), lease, limits.store_patience),
             queued: VecDeque::new(),
             keys: VecDeque::new(),
+            inquiries: HashMap::new(),
+            n_inquiries: 0,
             started: HashMap::new(),
             change: None,
             left_frames: None,
@@ -322,6 +327,13 @@ impl Actor {
                 self.settle().await?;
                 answer_with(reply, Ok(()));
             }
+            Message::Inquire(inquiry, reply) => self.inquire(&inquiry, reply).await,
+            Message::Rename(title, reply) => {
+                self.ledger_mut()
+                    .configured(Configured { title: Some(title), ..Configured::default() });
+                self.settle().await?;
+                answer_with(reply, Ok(()));
+            }
             Message::Note(note, reply) => {
                 for marker in note.markers {
                     self.ledger_mut().emit(Kind::TaskMarker(marker));
@@ -433,7 +445,8 @@ impl Actor {
         }
         let ledger = self.ledger.take().unwrap_or_default();
         let Self { workspace, limits, servers, next_frame, .. } = &*self;
-        let started = Live::start(plan, ledger, workspace, limits, servers, *next_frame);
+        let scribe = self.store.scribe(self.pipeline.lease());
+        let started = Live::start(plan, ledger, workspace, limits, servers, scribe, *next_frame);
         match started.await {
             Ok(live) => {
                 self.live = Some(live);
@@ -443,6 +456,27 @@ impl Actor {
                 self.ledger = Some(ledger);
                 Err(failure)
             }
+        }
+    }
+
+    /// Asks the agent about itself; it is started for that, if need be.
+    async fn inquire(&mut self, inquiry: &Inquiry, reply: Reply<Report>) {
+        let awake = match &self.live {
+            Some(_) => Ok(()),
+            None => self.wake(For::Later).await.map_err(Error::Agent),
+        };
+        if let Err(error) = awake {
+            return answer_with(reply, Err(error));
+        }
+        self.n_inquiries += 1;
+        let number = self.n_inquiries;
+        let asked = match &mut self.live {
+            Some(live) => live.session.inquire(number, inquiry),
+            None => Err(Refused("this agent tells nothing before its first turn".to_owned())),
+        };
+        match asked {
+            Ok(()) => drop(self.inquiries.insert(number, reply)),
+            Err(refused) => answer_with(reply, Err(Error::Refused(refused.0))),
         }
     }
 
@@ -620,6 +654,8 @@ impl Actor {
         self.next_frame = frames.next();
         self.left_frames = Some(frames);
         self.ledger = Some(session.into_ledger());
+        // Who asked it something is told that no answer will come.
+        self.inquiries.clear();
         (self.interrupt_deadline, self.wake_deadline) = (None, None);
         // The frames must be on their way before the next process numbers its own.
         self.flush().await;

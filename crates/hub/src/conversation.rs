@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use tieline_event::{
-    Answer, BlobRef, Command, ConversationKey, Extras, Mode, Origin, Policy, Prompt, RequestId,
-    Seq, TaskMarker, TurnId,
+    Answer, BlobRef, Command, ConversationKey, Extras, Inquiry, Mode, Origin, Policy, Prompt,
+    Report, RequestId, Seq, TaskMarker, TurnId,
 };
 use tieline_store::Store;
 use tokio::sync::{mpsc, oneshot};
@@ -91,6 +91,8 @@ pub(crate) enum Message {
         reply: Reply<()>,
     },
     Configure(OpenOptions, Reply<()>),
+    Inquire(Inquiry, Reply<Report>),
+    Rename(String, Reply<()>),
     Note(Note, Reply<()>),
     Reset(Reply<()>),
     Close(Reply<()>),
@@ -233,6 +235,22 @@ impl Conversation {
     /// When the conversation is closed or the agent cannot start.
     pub fn wake(&self) -> Answering<()> {
         self.ask(Message::Wake)
+    }
+
+    /// Asks the agent about itself, and starts it for that if need be.
+    ///
+    /// # Errors
+    /// When the conversation is closed, the agent cannot start, or does not tell.
+    pub fn inquire(&self, inquiry: Inquiry) -> Answering<Report> {
+        self.ask(|reply| Message::Inquire(inquiry, reply))
+    }
+
+    /// Gives the conversation a name.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub fn rename(&self, title: String) -> Answering<()> {
+        self.ask(|reply| Message::Rename(title, reply))
     }
 
     /// Stops the running turn and forgets those that wait for it; these are refused as cancelled. No

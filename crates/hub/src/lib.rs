@@ -60,6 +60,7 @@ mod chores;
 mod conversation;
 mod error;
 mod hub;
+mod inside;
 mod installed;
 mod limits;
 mod live;

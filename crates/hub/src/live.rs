@@ -6,11 +6,12 @@ use std::time::Duration;
 use tieline_agent::{Direction, ExitInfo, Plan, Session};
 use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp};
 use tieline_proc::{Spec, StderrChunk};
-use tieline_store::FrameBuf;
+use tieline_store::{FrameBuf, Scribe};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use crate::chores::Chores;
+use crate::inside::Inner;
 use crate::limits::Limits;
 use crate::port::{Next, Port, push};
 use crate::shared::{DRAINED, Servers};
@@ -61,6 +62,7 @@ impl Live {
         workspace: &std::path::Path,
         limits: &Limits,
         servers: &Servers,
+        scribe: Scribe,
         next_frame: FrameNo,
     ) -> Result<Self, (Failure, tieline_agent::Ledger)> {
         let program = plan.program.display().to_string();
@@ -72,9 +74,10 @@ impl Live {
             cwd: workspace.to_owned(),
             env: plan.env,
         };
-        let started = match &plan.share {
-            None => tieline_proc::spawn(spec).await.map(Port::Own),
-            Some(share) => servers.seat(spec, share, limits).await.map(Port::Shared),
+        let started = match (plan.inside, &plan.share) {
+            (Some(inside), _) => Ok(Port::Inside(Inner::start(inside, scribe))),
+            (None, None) => tieline_proc::spawn(spec).await.map(Port::Own),
+            (None, Some(share)) => servers.seat(spec, share, limits).await.map(Port::Shared),
         };
         let mut port = match started {
             Ok(port) => port,

@@ -1,5 +1,5 @@
-//! Where an agent's bytes come from and go to: a process of the conversation's own, or a seat at a
-//! shared one.
+//! Where an agent's bytes come from and go to: a process of the conversation's own, a seat at a
+//! shared one, or a task of this process.
 
 use std::io;
 use std::time::Duration;
@@ -7,12 +7,14 @@ use std::time::Duration;
 use tieline_proc::{Child, Closed, Drained, StderrChunk};
 use tokio::sync::mpsc;
 
+use crate::inside::Inner;
 use crate::shared::Seat;
 
 /// The process behind a conversation.
 pub(crate) enum Port {
     Own(Child),
     Shared(Seat),
+    Inside(Inner),
 }
 
 impl Port {
@@ -20,6 +22,7 @@ impl Port {
         match self {
             Self::Own(child) => child.pid,
             Self::Shared(seat) => seat.pid,
+            Self::Inside(_) => std::process::id(),
         }
     }
 
@@ -27,6 +30,7 @@ impl Port {
         match self {
             Self::Own(child) => child.take_stderr(),
             Self::Shared(seat) => seat.take_stderr(),
+            Self::Inside(_) => None,
         }
     }
 
@@ -35,6 +39,7 @@ impl Port {
         match self {
             Self::Own(child) => drop(child.exited().await),
             Self::Shared(seat) => seat.exited().await,
+            Self::Inside(inner) => inner.exited().await,
         }
     }
 
@@ -68,6 +73,7 @@ impl Port {
                 }
             }
             Self::Shared(seat) => seat.next(buffer, may_read, may_write).await,
+            Self::Inside(inner) => inner.next(buffer, may_read, may_write).await,
         }
     }
 
@@ -76,6 +82,7 @@ impl Port {
             Self::Own(Child { stdin: Some(stdin), .. }) => stdin.try_write(bytes),
             Self::Own(_) => Err(io::ErrorKind::BrokenPipe.into()),
             Self::Shared(seat) => seat.try_write(bytes),
+            Self::Inside(inner) => inner.try_write(bytes),
         }
     }
 
@@ -84,6 +91,7 @@ impl Port {
         match self {
             Self::Own(child) => child.stdin = None,
             Self::Shared(seat) => seat.leave(),
+            Self::Inside(inner) => inner.close_input(),
         }
     }
 
@@ -91,7 +99,7 @@ impl Port {
         match self {
             Self::Own(child) => child.signal(signal),
             // A signal would hit everybody.
-            Self::Shared(_) => {}
+            Self::Shared(_) | Self::Inside(_) => {}
         }
     }
 
@@ -99,6 +107,7 @@ impl Port {
         match self {
             Self::Own(child) => child.begin_stop(grace),
             Self::Shared(seat) => seat.leave(),
+            Self::Inside(inner) => inner.begin_stop(grace),
         }
     }
 
@@ -106,6 +115,7 @@ impl Port {
         match self {
             Self::Own(child) => child.begin_kill(),
             Self::Shared(seat) => seat.leave(),
+            Self::Inside(inner) => inner.begin_kill(),
         }
     }
 
@@ -126,6 +136,7 @@ impl Port {
                 sink(&rest);
                 (Drained { cut: false }, closed)
             }
+            Self::Inside(inner) => (Drained { cut: false }, inner.close(sink).await),
         }
     }
 }

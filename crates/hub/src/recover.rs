@@ -102,6 +102,7 @@ pub(crate) fn closing_events(
             usage: None,
             duration_ms: None,
             open_tasks: 0,
+            bookmark: None,
         };
         closing.push(Closing { turn: Some(turn), parent: None, kind: Kind::TurnCompleted(end) });
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tieline_event::{BlobRef, Expired, Mode, Policy, Request, Resolved, Seq, Timestamp, TurnId};
 
 use crate::frame::FrameBuf;
+use crate::journal::JournalEntry;
 
 /// Facts of one conversation that reach the disk together or not at all.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub struct Batch {
     pub requests: Vec<RequestChange>,
     /// What changed about the conversation itself.
     pub conversation: Option<ConversationChange>,
+    /// What an agent within this process goes on from.
+    pub journal: Vec<JournalEntry>,
 }
 
 /// A durable event.
@@ -89,6 +92,7 @@ impl fmt::Debug for Batch {
             .field("frames", &self.frames)
             .field("n_blobs", &self.blobs.len())
             .field("n_requests", &self.requests.len())
+            .field("n_journal", &self.journal.len())
             .field("changes_conversation", &self.conversation.is_some())
             .finish()
     }
@@ -112,6 +116,7 @@ impl Batch {
             || !self.blobs.is_empty()
             || !self.requests.is_empty()
             || self.conversation.is_some()
+            || !self.journal.is_empty()
     }
 
     /// Roughly how many bytes it keeps in memory.
@@ -120,5 +125,6 @@ impl Batch {
             + self.events.iter().map(|event| event.json.len() + 64).sum::<usize>()
             + self.blobs.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
             + self.requests.len() * 1024
+            + self.journal.iter().map(|entry| entry.body.len() + 64).sum::<usize>()
     }
 }

@@ -7,6 +7,7 @@ use tieline_event::{BlobRef, RequestId, Timestamp};
 use crate::batch::{Batch, ConversationChange, NewEvent, RequestChange};
 use crate::error::Error;
 use crate::frame::FrameBuf;
+use crate::journal;
 use crate::lease::Claim;
 use crate::number::{from_sql, to_sql};
 use crate::packer::Packer;
@@ -72,6 +73,9 @@ impl<'a> Group<'a> {
         }
         if let Some(change) = &batch.conversation {
             write_change(connection, id, change)?;
+        }
+        for entry in &batch.journal {
+            journal::insert(connection, id, entry)?;
         }
         Ok(Verdict::Accepted)
     }

@@ -101,6 +101,7 @@ fn delete_slice(connection: &Connection, id: i64) -> Result<Option<Deleted>, Err
     }
     connection.execute("DELETE FROM requests WHERE conversation = ?1", [id])?;
     connection.execute("DELETE FROM mail WHERE conversation = ?1", [id])?;
+    connection.execute("DELETE FROM journal WHERE conversation = ?1", [id])?;
     connection.execute("DELETE FROM conversations WHERE id = ?1", [id])?;
     Ok(None)
 }

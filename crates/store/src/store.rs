@@ -16,7 +16,7 @@ use crate::conversation::{self, Conversation, Filter, NewConversation};
 use crate::error::{Error, Rejected};
 use crate::files::{self, DATABASE};
 use crate::frame::FrameRef;
-use crate::lease::{self, Lease};
+use crate::lease::{self, Claim, Lease};
 use crate::mail::{self, LetterId};
 use crate::owner::{self, Owner, Probe, Registration};
 use crate::packer::Packer;
@@ -164,9 +164,13 @@ impl Store {
     /// Queues a batch. Waits while the queue is full; dropped while it waits, it queues nothing.
     /// Batches are written in the order in which this returns.
     pub async fn append(&self, lease: &Lease, batch: Batch) -> Commit {
+        self.append_claimed(&lease.claim, batch).await
+    }
+
+    pub(crate) async fn append_claimed(&self, claim: &Claim, batch: Batch) -> Commit {
         let units = self.inner.units(&batch);
         match Arc::clone(&self.inner.room).acquire_many_owned(units).await {
-            Ok(room) => self.inner.queue(lease, batch, room),
+            Ok(room) => self.inner.queue(claim, batch, room),
             Err(_) => closed(batch),
         }
     }
@@ -183,7 +187,7 @@ impl Store {
     pub fn try_append(&self, lease: &Lease, batch: Batch) -> Result<Commit, Box<Batch>> {
         let units = self.inner.units(&batch);
         match Arc::clone(&self.inner.room).try_acquire_many_owned(units) {
-            Ok(room) => Ok(self.inner.queue(lease, batch, room)),
+            Ok(room) => Ok(self.inner.queue(&lease.claim, batch, room)),
             Err(_) => Err(Box::new(batch)),
         }
     }
@@ -407,10 +411,9 @@ impl Inner {
         u32::try_from(units).unwrap_or(u32::MAX).min(self.room_units)
     }
 
-    fn queue(&self, lease: &Lease, batch: Batch, room: OwnedSemaphorePermit) -> Commit {
+    fn queue(&self, claim: &Claim, batch: Batch, room: OwnedSemaphorePermit) -> Commit {
         let (reply, commit) = Commit::channel();
-        let claim = lease.claim.clone();
-        let append = Append { claim, batch: Box::new(batch), reply, room };
+        let append = Append { claim: claim.clone(), batch: Box::new(batch), reply, room };
         match self.send(Job::Append(append)) {
             Ok(()) => commit,
             Err(Job::Append(append)) => closed(*append.batch),

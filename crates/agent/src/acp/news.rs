@@ -137,7 +137,7 @@ impl AcpDriver {
             self.speech.hush(ledger);
             let content = vec![Content::text(echo)];
             let origin = tieline_event::Origin::Agent;
-            ledger.user_message(&Prompt { content, origin, idempotency_key: None });
+            ledger.user_message(&Prompt { content, origin, ..Prompt::default() });
         }
     }
 

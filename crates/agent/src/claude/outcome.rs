@@ -40,6 +40,7 @@ pub(super) fn of_turn(
         usage,
         duration_ms: frame.duration_ms.map(|millis| millis as u64),
         open_tasks,
+        bookmark: None,
     }
 }
 

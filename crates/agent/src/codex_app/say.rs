@@ -275,7 +275,7 @@ impl AppDriver {
                 },
                 ImageSource::Blob(blob) => text(&format!("[image {}]", blob.sha256)),
             },
-            Content::Skill { name } if self.skills.contains_key(name) => {
+            Content::Skill { name, .. } if self.skills.contains_key(name) => {
                 json!({"type": "skill", "name": name, "path": self.skills.get(name)})
             }
             other => text(&plain(other, '$').unwrap_or_default()),

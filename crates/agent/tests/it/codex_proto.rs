@@ -237,7 +237,7 @@ fn a_turn_waits_for_the_session_and_carries_its_effort() {
         Content::text("look"),
         Content::Image { mime: "image/png".to_owned(), source: ImageSource::Base64("AA==".into()) },
     ];
-    let prompt = Prompt { content, origin: Origin::Human, idempotency_key: None };
+    let prompt = Prompt { content, ..Prompt::default() };
     replay.session.start_turn(&prompt);
     replay.session.steer(&Prompt::text("and hurry")).unwrap();
     replay.settle();

@@ -380,7 +380,9 @@ pub(super) fn shown(piece: &Content, fetch: &mut Fetch<'_>) -> ContentBlock {
             let name = name.as_deref().unwrap_or(uri);
             ContentBlock::ResourceLink(ResourceLink::new(name, uri.as_str()))
         }
-        Content::Skill { name } => ContentBlock::Text(TextContent::new(format!("${name}"))),
+        Content::Skill { name, .. } | Content::Mention { name, .. } => {
+            ContentBlock::Text(TextContent::new(format!("${name}")))
+        }
     }
 }
 

@@ -178,7 +178,7 @@ fn call_skill(content: &mut Vec<Content>, offer: &Offer) {
     let Some((name, rest)) = slash_command(content) else { return };
     if offer.is_skill(name) {
         let (name, rest) = (name.to_owned(), rest.to_owned());
-        content.splice(0..1, [Content::Skill { name }, Content::text(rest)]);
+        content.splice(0..1, [Content::Skill { name, path: None }, Content::text(rest)]);
     }
 }
 

@@ -122,7 +122,10 @@ impl Renderer {
                 }
             }
             Kind::ConversationConfigured(configured) => self.introduce(configured),
-            Kind::ConversationClosed(_) | Kind::UsageUpdated(_) | Kind::ProcessSpawned(_) => {}
+            Kind::ConversationClosed(_)
+            | Kind::UsageUpdated(_)
+            | Kind::TurnStep(_)
+            | Kind::ProcessSpawned(_) => {}
             Kind::TurnStarted(started) => self.turn_started(started, event.ts),
             Kind::TurnCompleted(end) => self.turn_completed(end, fetch),
             Kind::ItemStarted(item) | Kind::ItemUpdated(item) => {

@@ -7,7 +7,8 @@ use tieline_event::{BlobRef, BlobSink, Event, FORMAT, Kind, Source, Timestamp};
 use tieline_store::{Batch, NewEvent, RequestChange};
 use tokio::time::Instant;
 
-use super::Actor;
+use super::{Actor, answer_with};
+use crate::error::Error;
 use crate::tail::{Entry, Shown};
 
 impl Actor {
@@ -23,6 +24,11 @@ impl Actor {
         }
         for growing in self.ledger_mut().take_growing() {
             self.tail.grows(growing);
+        }
+        for (number, report) in self.ledger_mut().take_reports() {
+            if let Some(reply) = self.inquiries.remove(&number) {
+                answer_with(reply, report.map_err(Error::Refused));
+            }
         }
         let outputs = self.ledger_mut().take_outputs();
         let session = self.ledger_mut().take_session_change().map(str::to_owned);

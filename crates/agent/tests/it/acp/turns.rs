@@ -340,10 +340,10 @@ fn a_prompt_is_written_in_the_pieces_the_agent_takes() {
             },
             Content::Resource { uri: "file:///a".to_owned(), text: "body".into() },
             Content::Link { uri: "file:///w/b.rs".to_owned(), name: None },
-            Content::Skill { name: "dance".to_owned() },
+            Content::Skill { name: "dance".to_owned(), path: None },
         ],
         origin: Origin::Client,
-        idempotency_key: None,
+        ..Prompt::default()
     };
     let mut stage = ready(Mode::Default);
     stage.session.start_turn(&prompt);

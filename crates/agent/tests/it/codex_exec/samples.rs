@@ -243,7 +243,7 @@ fn the_prompt_goes_to_stdin_and_nothing_else_does() {
         Content::text("--yolo\nhi"),
         Content::Resource { uri: "file:///a".to_owned(), text: "x".into() },
         Content::Link { uri: "file:///b".to_owned(), name: Some("b".to_owned()) },
-        Content::Skill { name: "review".to_owned() },
+        Content::Skill { name: "review".to_owned(), path: None },
     ];
     session.start_turn(&Prompt { content, ..Prompt::text("") });
     let (written, closes) = session.take_writes(|_, _| {});

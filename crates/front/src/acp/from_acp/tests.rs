@@ -57,7 +57,7 @@ fn pieces_of_a_prompt_become_ours() {
             Content::Image { mime, .. } => format!("image {mime}"),
             Content::Resource { uri, text } => format!("resource {uri} {}", text.preview()),
             Content::Link { uri, name } => format!("link {uri} {name:?}"),
-            Content::Skill { name } => format!("skill {name}"),
+            Content::Skill { name, .. } | Content::Mention { name, .. } => format!("skill {name}"),
         })
         .collect();
     assert_eq!(
@@ -88,7 +88,7 @@ fn a_slash_and_the_name_of_a_skill_calls_it() {
     let content =
         prompt(blocks(json!([{"type": "text", "text": "/lint the parser"}])), &offer(true))
             .unwrap();
-    assert_eq!(content[0], Content::Skill { name: "lint".into() });
+    assert_eq!(content[0], Content::Skill { name: "lint".into(), path: None });
     assert_eq!(content[1], Content::text("the parser"));
     let other =
         prompt(blocks(json!([{"type": "text", "text": "/other x"}])), &offer(true)).unwrap();

@@ -62,7 +62,12 @@ impl Session {
             }
             None => {
                 let origin = Origin::Client;
-                let prompt = Prompt { content, origin, idempotency_key: Some(key.clone()) };
+                let prompt = Prompt {
+                    content,
+                    origin,
+                    idempotency_key: Some(key.clone()),
+                    ..Prompt::default()
+                };
                 let started = self.conversation.start_turn(prompt);
                 self.act(async move { Done::Started(key, started.await) });
             }
@@ -91,7 +96,7 @@ impl Session {
             Ok(content) => content,
             Err(refusal) => return self.refuse(&id, &refusal),
         };
-        let prompt = Prompt { content, origin: Origin::Client, idempotency_key: None };
+        let prompt = Prompt { content, origin: Origin::Client, ..Prompt::default() };
         let steered = self.conversation.steer_or_queue(prompt);
         self.act(async move {
             let outcome = steered.await;

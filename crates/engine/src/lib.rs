@@ -1,0 +1,5 @@
+//! A coding agent of our own: it needs no other program, only a model behind the Responses API.
+//!
+//! It speaks the queue protocol ([`tieline_wire::sqeq`]) like any other agent: submissions come in
+//! as lines, events go out as lines.
+#![warn(missing_docs)]
