@@ -1,8 +1,13 @@
 //! What the events of the queue protocol mean, for the two wires of Codex that have them: `codex
 //! proto` and, up to 0.42, `codex exec`.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
-use tieline_event::{Content, ItemBody, ItemStatus, Json, Plan, PlanEntry, Text, ToolClass, Usage};
+use tieline_event::{
+    Content, ItemBody, ItemStatus, Json, ModelInfo, Plan, PlanEntry, Report, SavedPrompt,
+    ServerTool, SkillInfo, SkillsAt, Text, ToolClass, Usage,
+};
 use tieline_wire::codex::Tokens;
 use tieline_wire::sqeq::{self, Changes, EventMsg};
 use tieline_wire::text::Str;
@@ -152,9 +157,8 @@ pub(crate) fn plan(it: &sqeq::PlanUpdate<'_>) -> Plan {
     }
 }
 
-/// What was used since the session, or the process, began.
-pub(crate) fn total(info: &sqeq::TokenInfo, context_window: Option<u64>) -> Usage {
-    let told = &info.total_token_usage;
+/// Tokens as the provider counts them.
+pub(crate) fn tokens(told: &sqeq::TokenUsage, context_window: Option<u64>) -> Usage {
     let tokens = Tokens {
         input_tokens: told.input_tokens,
         cached_input_tokens: told.cached_input_tokens,
@@ -163,6 +167,74 @@ pub(crate) fn total(info: &sqeq::TokenInfo, context_window: Option<u64>) -> Usag
         reasoning_output_tokens: told.reasoning_output_tokens,
         total_tokens: told.total_tokens,
     };
+    usage(tokens, context_window)
+}
+
+/// What was used since the session, or the process, began.
+pub(crate) fn total(info: &sqeq::TokenInfo, context_window: Option<u64>) -> Usage {
     let held = info.last_token_usage.total_tokens;
-    Usage { context_used: (held > 0).then_some(held), ..usage(tokens, context_window) }
+    let total = tokens(&info.total_token_usage, context_window);
+    Usage { context_used: (held > 0).then_some(held), ..total }
+}
+
+/// The skills there are.
+pub(crate) fn skills(it: &sqeq::ListSkillsResponse<'_>) -> Report {
+    let skill = |skill: &sqeq::Skill<'_>| SkillInfo {
+        name: skill.name.to_string(),
+        description: skill.description.to_string(),
+        short_description: skill.short_description.as_deref().map(str::to_owned),
+        path: skill.path.to_string(),
+        scope: skill.scope.to_string(),
+        enabled: skill.enabled,
+    };
+    let error = |it: &sqeq::SkillError<'_>| (it.path.to_string(), it.message.to_string());
+    let at = |at: &sqeq::SkillsOf<'_>| SkillsAt {
+        dir: at.cwd.to_string(),
+        skills: at.skills.iter().map(skill).collect(),
+        errors: at.errors.iter().map(error).collect(),
+    };
+    Report::Skills(it.skills.iter().map(at).collect())
+}
+
+/// The prompts there are.
+pub(crate) fn prompts(it: &sqeq::ListCustomPromptsResponse<'_>) -> Report {
+    let prompt = |it: &sqeq::CustomPrompt<'_>| SavedPrompt {
+        name: it.name.to_string(),
+        path: it.path.to_string(),
+        content: it.content.to_string(),
+        description: it.description.as_deref().map(str::to_owned),
+        argument_hint: it.argument_hint.as_deref().map(str::to_owned),
+    };
+    Report::Prompts(it.custom_prompts.iter().map(prompt).collect())
+}
+
+/// The models there are.
+pub(crate) fn models(it: &sqeq::ListModelsResponse<'_>) -> Report {
+    let model = |it: &sqeq::Model<'_>| ModelInfo {
+        id: it.id.to_string(),
+        name: it.display_name.to_string(),
+        description: it.description.as_deref().map(str::to_owned),
+    };
+    Report::Models(it.models.iter().map(model).collect())
+}
+
+/// The tools of servers, which are told by their full names: `mcp__server__tool`.
+pub(crate) fn tools(it: &sqeq::McpListToolsResponse<'_>) -> Report {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool {
+        name: String,
+        #[serde(default)]
+        description: Option<String>,
+        #[serde(default)]
+        input_schema: Box<RawValue>,
+    }
+    let told: BTreeMap<String, Tool> = it.tools.read().unwrap_or_default();
+    let tool = |(full, tool): (String, Tool)| ServerTool {
+        server: full.split("__").nth(1).unwrap_or_default().to_owned(),
+        name: tool.name,
+        description: tool.description,
+        input_schema: Json::from_raw(&tool.input_schema),
+    };
+    Report::Tools(told.into_iter().map(tool).collect())
 }

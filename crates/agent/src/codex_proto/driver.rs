@@ -8,10 +8,14 @@ mod work;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+
 use tieline_event::{
-    Abilities, Answer, AskWhen, Configured, Content, EndSignal, Failure, FailureCode, ImageSource,
-    Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId, TurnId, TurnStatus, Usage,
+    Abilities, Answer, AskWhen, Configured, Content, EndSignal, Errand, Failure, FailureCode,
+    ImageSource, Inquiry, Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
+    ReviewTarget, TurnId, TurnOptions, TurnStatus, Usage,
 };
+use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
 use tieline_wire::text::Str;
 
@@ -65,6 +69,10 @@ pub struct ProtoDriver {
     /// It has no sandbox on this system, which is still to be told.
     lacks_sandbox: bool,
     spoke: bool,
+    /// It is our own engine, which has more to offer.
+    is_engine: bool,
+    /// What it was asked about itself, by submission.
+    inquiries: HashMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -75,7 +83,8 @@ struct SessionFacts {
 
 #[derive(Debug)]
 enum Waiting {
-    Turn(Vec<Content>),
+    Turn(Prompt),
+    Errand(Errand),
     Steer(Vec<Content>),
 }
 
@@ -139,6 +148,18 @@ impl ProtoDriver {
             told_no_plan: false,
             lacks_sandbox: false,
             spoke: false,
+            is_engine: false,
+            inquiries: HashMap::new(),
+        }
+    }
+
+    /// A driver for our own engine, which speaks as the newest of these versions and knows more.
+    pub fn engine(launch: &Launch<'_>) -> Self {
+        Self {
+            is_engine: true,
+            effort: launch.effort.map(Effort::from),
+            left_out: Vec::new(),
+            ..Self::new(launch, ENGINE)
         }
     }
 
@@ -149,9 +170,15 @@ impl ProtoDriver {
         self
     }
 
-    fn abilities() -> Abilities {
+    fn abilities(&self) -> Abilities {
         Abilities {
             modes: Mode::COMMON.to_vec(),
+            efforts: match self.is_engine {
+                true => EFFORTS.iter().map(|effort| (*effort).to_owned()).collect(),
+                false => Vec::new(),
+            },
+            fork: self.is_engine,
+            questions: self.is_engine,
             steering: true,
             images: true,
             approvals: true,
@@ -202,12 +229,13 @@ impl ProtoDriver {
             policy: self.policy,
             effort: self.effort_in_use().map(|effort| effort.as_str().to_owned()),
             cwd: Some(self.cwd.clone()),
-            abilities: Some(Self::abilities()),
+            abilities: Some(self.abilities()),
             ..Configured::default()
         });
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting {
-                Waiting::Turn(content) => self.submit_turn(&content, ledger),
+                Waiting::Turn(prompt) => self.submit_turn(&prompt, ledger),
+                Waiting::Errand(errand) => self.submit_task(errand_op(&errand), ledger),
                 Waiting::Steer(content) => self.submit_input(&content, ledger),
             }
         }
@@ -226,7 +254,13 @@ impl ProtoDriver {
         self.effort.as_ref().or(told)
     }
 
-    fn submit_turn(&mut self, content: &[Content], ledger: &mut Ledger) {
+    fn submit_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
+        let (content, options) = (&prompt.content, &prompt.options);
+        if options.after.is_some() && !self.is_engine {
+            let text =
+                "this agent cannot go on from an earlier point; the turn goes on from the last";
+            ledger.notice(NoticeLevel::Warning, "bookmark_ignored", text);
+        }
         let rules = Rules::of(self.mode, self.policy);
         let cwd = Str::Owned(self.cwd.clone());
         let approval_policy = match rules.policy.ask {
@@ -258,9 +292,24 @@ impl ProtoDriver {
             sandbox_policy,
             model: self.model_in_use().to_owned().into(),
             effort,
-            ..sqeq::UserTurn::default()
+            summary: options.summary.as_deref().map(sqeq::Summary::from).unwrap_or_default(),
+            final_output_json_schema: schema(options),
+            collaboration_mode: self.collaboration(rules),
+            personality: options.personality.as_deref().map(sqeq::Personality::from),
+            response_id: options.after.clone().map(Str::Owned).filter(|_| self.is_engine),
         };
         self.submit_task(Op::UserTurn(Box::new(turn)), ledger);
+    }
+
+    fn collaboration(&self, rules: Rules) -> Option<sqeq::CollaborationMode<'static>> {
+        let mode = if rules.plan { "plan" } else { "default" };
+        let settings = serde_json::json!({
+            "model": self.model_in_use(),
+            "reasoning_effort": self.effort_in_use().map(Effort::as_str),
+            "developer_instructions": null,
+        });
+        let settings = Raw::of(&settings).unwrap_or_default();
+        self.is_engine.then(|| sqeq::CollaborationMode { mode: mode.into(), settings })
     }
 
     fn sandbox(&self, rules: Rules) -> sqeq::SandboxPolicy<'static> {
@@ -357,7 +406,7 @@ impl Driver for ProtoDriver {
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         self.forget_task(ledger);
-        if Rules::of(self.mode, self.policy).plan && !self.told_no_plan {
+        if Rules::of(self.mode, self.policy).plan && !self.told_no_plan && !self.is_engine {
             self.told_no_plan = true;
             let (code, text) = plan_mode_off("proto");
             ledger.notice(NoticeLevel::Warning, code, text);
@@ -369,9 +418,45 @@ impl Driver for ProtoDriver {
             ledger.notice(NoticeLevel::Warning, "sandbox_missing", text);
         }
         match self.session {
-            Some(_) => self.submit_turn(&prompt.content, ledger),
-            None => self.waiting.push(Waiting::Turn(prompt.content.clone())),
+            Some(_) => self.submit_turn(prompt, ledger),
+            None => self.waiting.push(Waiting::Turn(prompt.clone())),
         }
+    }
+
+    fn start_errand(&mut self, errand: &Errand, ledger: &mut Ledger) -> Result<(), Refused> {
+        let is_known = self.is_engine || matches!(errand, Errand::Compact);
+        if !is_known {
+            return Err(Refused("`codex proto` has no such work".to_owned()));
+        }
+        self.forget_task(ledger);
+        match self.session {
+            Some(_) => self.submit_task(errand_op(errand), ledger),
+            None => self.waiting.push(Waiting::Errand(errand.clone())),
+        }
+        Ok(())
+    }
+
+    fn inquire(
+        &mut self,
+        number: u64,
+        inquiry: &Inquiry,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        if !self.is_engine {
+            return Err(Refused("`codex proto` is not asked".to_owned()));
+        }
+        let op = match inquiry {
+            Inquiry::Skills { dirs, reload } => Op::ListSkills(sqeq::ListSkills {
+                cwds: dirs.iter().cloned().map(Str::Owned).collect(),
+                force_reload: *reload,
+            }),
+            Inquiry::Prompts => Op::ListCustomPrompts,
+            Inquiry::Tools => Op::ListMcpTools,
+            Inquiry::Models => Op::ListModels,
+        };
+        self.submit(op, ledger);
+        self.inquiries.insert(format!("sub-{}", self.n_submissions), number);
+        Ok(())
     }
 
     fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {
@@ -475,6 +560,49 @@ impl Driver for ProtoDriver {
     }
 }
 
+/// What the engine offers.
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+
+/// The version whose words the engine speaks.
+const ENGINE: Version = Version(0, 99, 0);
+
+/// Work that is not a message, in the wire's form.
+fn errand_op(errand: &Errand) -> Op<'static> {
+    let target = match errand {
+        Errand::Compact => return Op::Compact,
+        Errand::Undo => return Op::Undo,
+        Errand::Rollback { turns } => {
+            return Op::ThreadRollback(sqeq::ThreadRollback { num_turns: *turns });
+        }
+        Errand::Shell { command } => {
+            let command = Str::Owned(command.clone());
+            return Op::RunUserShellCommand(sqeq::RunUserShellCommand { command });
+        }
+        Errand::Review { target } => target,
+    };
+    let target = match target {
+        ReviewTarget::Uncommitted => serde_json::json!({"type": "uncommittedChanges"}),
+        ReviewTarget::Branch { branch } => {
+            serde_json::json!({"type": "baseBranch", "branch": branch})
+        }
+        ReviewTarget::Commit { sha, title } => {
+            serde_json::json!({"type": "commit", "sha": sha, "title": title})
+        }
+        ReviewTarget::Custom { instructions } => {
+            serde_json::json!({"type": "custom", "instructions": instructions})
+        }
+    };
+    let request = serde_json::json!({"target": target});
+    Op::Review(sqeq::Review { review_request: Raw::of(&request).unwrap_or_default() })
+}
+
+/// The form of the last message, in the wire's own.
+fn schema(options: &TurnOptions) -> Raw<'static> {
+    let schema = options.output_schema.as_ref();
+    let raw = schema.and_then(|schema| RawValue::from_string(schema.as_str().to_owned()).ok());
+    raw.map(Raw::Owned).unwrap_or_default()
+}
+
 /// Somebody stopped it.
 fn interrupted(signal: EndSignal) -> TurnEnd {
     TurnEnd { status: TurnStatus::Interrupted, ..TurnEnd::completed(signal) }
@@ -493,6 +621,14 @@ fn input(content: &[Content]) -> Vec<InputItem<'static>> {
             }
             None => image(url.clone()),
         },
+        Content::Skill { name, path: Some(path) } => InputItem::Skill(sqeq::NamedItem {
+            name: name.clone().into(),
+            path: path.clone().into(),
+        }),
+        Content::Mention { name, path } => InputItem::Mention(sqeq::NamedItem {
+            name: name.clone().into(),
+            path: path.clone().into(),
+        }),
         other => InputItem::text(plain(other, '$').unwrap_or_default()),
     };
     content.iter().map(piece).collect()

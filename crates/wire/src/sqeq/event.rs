@@ -34,6 +34,8 @@ tagged! {
         Warning(Message<'a>) = "warning",
         /// The provider is asked again.
         StreamError(ErrorEvent<'a>) = "stream_error",
+        /// An answer of the provider is complete.
+        RawResponseCompleted(RawResponseCompleted<'a>) = "raw_response_completed",
         /// Tokens were counted.
         TokenCount(Box<TokenCount<'a>>) = "token_count",
         /// The memory was shortened.
@@ -127,6 +129,8 @@ tagged! {
         ListCustomPromptsResponse(reply::ListCustomPromptsResponse<'a>) = "list_custom_prompts_response",
         /// The tools there are.
         McpListToolsResponse(work::McpListToolsResponse<'a>) = "mcp_list_tools_response",
+        /// The models there are. No program has it; the op without an answer is of little use.
+        ListModelsResponse(reply::ListModelsResponse<'a>) = "list_models_response",
         /// A line of input.
         GetHistoryEntryResponse(reply::GetHistoryEntryResponse<'a>) = "get_history_entry_response",
         /// Where the conversation is recorded.
@@ -159,7 +163,6 @@ impl EventMsg<'_> {
         "hook_completed",
         "hook_started",
         "list_remote_skills_response",
-        "raw_response_completed",
         "raw_response_item",
         "remote_skill_downloaded",
         "thread_settings_applied",
@@ -316,6 +319,17 @@ body! {
         info: Option<TokenInfo>,
         /// What the provider leaves.
         rate_limits: Option<RateLimits<'a>>,
+    }
+}
+
+body! {
+    /// An answer of the provider is complete.
+    RawResponseCompleted<'a> {
+        /// The provider's id of it.
+        response_id: Str<'a>,
+    } ? {
+        /// What it used.
+        token_usage: TokenUsage,
     }
 }
 

@@ -211,6 +211,8 @@ body! {
         collaboration_mode: CollaborationMode<'a>,
         /// How to speak.
         personality: Personality,
+        /// The answer of the provider to go on from. The protocol's description has it, no program.
+        response_id: Str<'a>,
     }
 }
 

@@ -85,6 +85,27 @@ body! {
 }
 
 body! {
+    /// The models there are.
+    ListModelsResponse<'a> {
+        /// Each.
+        models: Vec<Model<'a>>,
+    }
+}
+
+body! {
+    /// A model.
+    Model<'a> {
+        /// What to call it by.
+        id: Str<'a>,
+        /// What to show.
+        display_name: Str<'a>,
+    } ? {
+        /// What it is good for.
+        description: Str<'a>,
+    }
+}
+
+body! {
     /// A line of input.
     GetHistoryEntryResponse<'a> {
         /// Which line.

@@ -2,7 +2,7 @@
 
 use tieline_event::{
     Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, RateLimit,
-    TurnStatus,
+    Report, TurnStatus, TurnStep,
 };
 use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
 
@@ -11,7 +11,7 @@ use super::{ERROR_STANDS, ProtoDriver, Trouble, interrupted};
 use crate::codex::{failure, is_retry};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::servers;
-use crate::sqeq::{plan, total};
+use crate::sqeq::{models, plan, prompts, skills, tokens, tools, total};
 use crate::words::first_line;
 
 impl ProtoDriver {
@@ -79,6 +79,17 @@ impl ProtoDriver {
                 let body = ItemBody::Compaction { trigger: None, tokens_before: None };
                 self.remark("compaction", body, ledger);
             }
+            EventMsg::RawResponseCompleted(it) => {
+                let usage = it.token_usage.as_ref().map(|used| tokens(used, None));
+                let bookmark = Some(it.response_id.to_string()).filter(|id| !id.is_empty());
+                ledger.emit(Kind::TurnStep(TurnStep { bookmark, usage }));
+            }
+            EventMsg::ListSkillsResponse(it) => self.report(&event.id, skills(it), ledger),
+            EventMsg::ListCustomPromptsResponse(it) => {
+                self.report(&event.id, prompts(it), ledger);
+            }
+            EventMsg::ListModelsResponse(it) => self.report(&event.id, models(it), ledger),
+            EventMsg::McpListToolsResponse(it) => self.report(&event.id, tools(it), ledger),
             EventMsg::Unknown(it) if !event.msg.is_known() => {
                 ledger.unparsed(format!("unknown event {:?}", &*it.kind), line);
             }
@@ -131,6 +142,13 @@ impl ProtoDriver {
         }
     }
 
+    /// The agent told about itself what it was asked.
+    fn report(&mut self, id: &str, report: Report, ledger: &mut Ledger) {
+        if let Some(number) = self.inquiries.remove(id) {
+            ledger.report(number, Ok(report));
+        }
+    }
+
     fn task_started(&mut self, id: &str, it: &sqeq::TaskStarted<'_>, ledger: &mut Ledger) {
         if self.task(id).is_some_and(|task| task.began && !ledger.is_open(&task.turn)) {
             return;
@@ -165,7 +183,9 @@ impl ProtoDriver {
                 TurnEnd::completed(EndSignal::Wire)
             }
         };
-        self.end_task(id, TurnEnd { text, duration_ms: it.duration_ms, ..end }, ledger);
+        let bookmark = it.response_id.as_deref().map(str::to_owned);
+        let end = TurnEnd { text, duration_ms: it.duration_ms, bookmark, ..end };
+        self.end_task(id, end, ledger);
     }
 
     fn turn_aborted(&mut self, id: &str, it: &sqeq::TurnAborted<'_>, ledger: &mut Ledger) {
