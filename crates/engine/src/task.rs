@@ -1,0 +1,224 @@
+//! A task: what the engine does about one submission, turn by turn of the model, until there is
+//! nothing left to do.
+//!
+//! A task is one future over the session's [`Core`]. To interrupt it, it is dropped: the core is as
+//! it was at the last step it took, and [`settle`] closes what stayed open.
+
+mod compact;
+mod review;
+mod small;
+
+use std::time::Duration;
+
+use tieline_event::{Failure, ReviewTarget};
+use tieline_wire::responses::Item;
+use tieline_wire::sqeq::{
+    AbortReason, CollaborationKind, ErrorEvent, EventMsg, TaskStarted,
+};
+use tieline_wire::raw::Raw;
+use tieline_wire::text::Str;
+
+use crate::core::Core;
+use crate::calls;
+use crate::model::ModelError;
+use crate::order::Piece;
+use crate::say;
+use crate::shared::Shared;
+use crate::turn::{self, Step, Wish};
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The user said something.
+    Turn { pieces: Vec<Piece>, schema: Option<String>, after: Option<String> },
+    /// Shorten the memory.
+    Compact,
+    /// Review changes.
+    Review { target: ReviewTarget, hint: Option<String> },
+    /// Take back what the last turn changed.
+    Undo,
+    /// Forget turns.
+    Rollback(u32),
+    /// A command of the user's own.
+    Shell(String),
+}
+
+/// How a task ended well.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    /// The model's last message.
+    pub(crate) message: Option<String>,
+}
+
+/// How a task ended otherwise.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Somebody stopped it.
+    Aborted(AbortReason),
+    /// Something failed.
+    Failed(Trouble),
+}
+
+/// What failed.
+#[derive(Debug, Default)]
+pub(crate) struct Trouble {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    /// The same for programs, in the protocol's words.
+    pub(crate) info: Option<serde_json::Value>,
+}
+
+impl Trouble {
+    /// As the protocol tells it.
+    pub(crate) fn event(&self) -> ErrorEvent<'_> {
+        ErrorEvent {
+            message: Str::Borrowed(&self.message),
+            codex_error_info: self.info.as_ref().and_then(|info| Raw::of(info).ok()),
+            additional_details: self.hint.as_deref().map(Str::Borrowed),
+        }
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        let Failure { message, hint, .. } = failure;
+        Self::Failed(Trouble { message, hint, info: None })
+    }
+}
+
+impl Stop {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(Trouble { message: message.into(), ..Trouble::default() })
+    }
+
+    pub(crate) fn of_model(error: &ModelError, shared: &Shared, model: &str) -> Self {
+        let Failure { message, hint, .. } = error.explain(&shared.settings.provider, model);
+        Self::Failed(Trouble { message, hint, info: Some(error.info()) })
+    }
+}
+
+/// Does the work.
+pub(crate) async fn run(
+    core: &mut Core,
+    shared: &std::sync::Arc<Shared>,
+    id: &str,
+    work: Work,
+) -> Result<End, Stop> {
+    let kind = if core.context.plan { CollaborationKind::Plan } else { CollaborationKind::Default };
+    let started = TaskStarted {
+        model_context_window: shared.settings.context_window(&core.context.model),
+        collaboration_mode_kind: Some(kind),
+        ..TaskStarted::default()
+    };
+    shared.out.send(id, EventMsg::TaskStarted(started)).await;
+    match work {
+        Work::Turn { pieces, schema, after } => {
+            user_turn(core, shared, id, &pieces, schema.as_deref(), after.as_deref()).await
+        }
+        Work::Compact => {
+            compact::run(core, shared, id, compact::Why::Asked).await.map(|()| End::default())
+        }
+        Work::Review { target, hint } => review::run(core, shared, id, &target, hint).await,
+        Work::Undo => small::undo(core, shared, id).await,
+        Work::Rollback(turns) => small::roll_back(core, shared, id, turns).await,
+        Work::Shell(command) => small::shell(core, shared, id, command).await,
+    }
+}
+
+/// Closes what a task left open, so that the next one can go on.
+pub(crate) fn settle(core: &mut Core, stop: &Stop) {
+    let aborted = matches!(stop, Stop::Aborted(_));
+    let output = if aborted { "aborted by user" } else { "aborted" };
+    for call in calls::open_calls(&core.items) {
+        core.push(call.output(output));
+    }
+    if aborted {
+        core.push(Item::message("user", say::TURN_ABORTED));
+    }
+    core.set_mark();
+}
+
+async fn user_turn(
+    core: &mut Core,
+    shared: &std::sync::Arc<Shared>,
+    id: &str,
+    pieces: &[Piece],
+    schema: Option<&str>,
+    after: Option<&str>,
+) -> Result<End, Stop> {
+    if let Some(after) = after
+        && !core.resume_after(after)
+    {
+        let message = format!("there is no answer {after:?} in this session to go on from");
+        return Err(Stop::failed(message));
+    }
+    if compact::is_due(core, shared) {
+        compact::run(core, shared, id, compact::Why::Full).await?;
+    }
+    core.begin_turn();
+    say::context(core, shared).await;
+    say::user(core, shared, id, pieces).await;
+    core.keep().await?;
+    let wish = Wish { schema, ..Wish::default() };
+    to_the_end(core, shared, id, &wish).await
+}
+
+/// Asks the model until it has nothing more to do.
+pub(super) async fn to_the_end(
+    core: &mut Core,
+    shared: &std::sync::Arc<Shared>,
+    id: &str,
+    wish: &Wish<'_>,
+) -> Result<End, Stop> {
+    let mut message = None;
+    loop {
+        let Step { said, goes_on } = step(core, shared, id, wish).await?;
+        message = said.or(message);
+        core.set_mark();
+        let steered = shared.take_steered();
+        if steered.is_empty() && !goes_on {
+            return Ok(End { message });
+        }
+        if compact::is_due(core, shared) {
+            compact::run(core, shared, id, compact::Why::Full).await?;
+            say::context(core, shared).await;
+        }
+        for pieces in steered {
+            say::user(core, shared, id, &pieces).await;
+        }
+        core.keep().await?;
+    }
+}
+
+/// One answer of the model with what it asks for, tried again when the way to it fails.
+async fn step(
+    core: &mut Core,
+    shared: &std::sync::Arc<Shared>,
+    id: &str,
+    wish: &Wish<'_>,
+) -> Result<Step, Stop> {
+    let most = shared.settings.provider.stream_max_retries;
+    let mut n_retries = 0;
+    loop {
+        let error = match turn::attempt(core, shared, id, wish).await {
+            Ok(step) => return Ok(step),
+            Err(turn::Broken::Stop(stop)) => return Err(stop),
+            Err(turn::Broken::Model(error)) => error,
+        };
+        let Some(wait) = error.wait(n_retries).filter(|_| n_retries < most) else {
+            return Err(Stop::of_model(&error, shared, &core.context.model));
+        };
+        n_retries += 1;
+        let event = ErrorEvent {
+            message: Str::Owned(format!("Reconnecting... {n_retries}/{most}")),
+            codex_error_info: Raw::of(&error.info()).ok(),
+            additional_details: Some(Str::Owned(error.to_string())),
+        };
+        shared.out.send(id, EventMsg::StreamError(event)).await;
+        sleep(wait).await;
+    }
+}
+
+async fn sleep(wait: Duration) {
+    tokio::time::sleep(wait).await;
+}

@@ -1,0 +1,235 @@
+//! `apply_patch`: as a tool, and where a model hands a patch to the shell.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tieline_patch::{Applied, Change, Error, Kind, Options, Prepared, Roots};
+use tieline_wire::sqeq::{
+    ApplyPatchApprovalRequest, Changes, EventMsg, FileChange, PatchApplyBegin, PatchApplyEnd,
+    TurnDiff,
+};
+use tieline_wire::text::Str;
+
+use super::{Outcome, Scene};
+use crate::calls::Call;
+use crate::command::{Decision, decide_patch};
+use crate::context::Reaching;
+use crate::order::Verdict;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Args {
+    #[serde(alias = "patch")]
+    pub(super) input: String,
+}
+
+/// A patch that can be applied.
+struct Ready {
+    changes: Vec<Change>,
+    /// All of it is inside of what may be written.
+    is_inside: bool,
+}
+
+/// Applies a patch, below `workdir` if it was handed to the shell there.
+pub(super) async fn apply(
+    scene: &Scene,
+    call: &Call,
+    text: &str,
+    workdir: Option<&Path>,
+) -> Outcome {
+    let cwd = workdir.map_or_else(|| scene.context.cwd.clone(), |dir| scene.context.path(dir));
+    let ready = {
+        let (text, cwd, roots) = (text.to_owned(), cwd.clone(), roots(scene));
+        blocking(move || prepare(&text, &cwd, &roots)).await
+    };
+    let ready = match ready {
+        Ok(ready) => ready,
+        Err(why) => return Outcome::failed(why),
+    };
+    let paths: Vec<PathBuf> = ready.changes.iter().flat_map(paths_of).collect();
+    let granted = {
+        let granted = scene.shared.granted();
+        granted.has_files(paths.iter().map(PathBuf::as_path))
+    };
+    let terms = scene.context.terms();
+    let mut auto_approved = true;
+    match decide_patch(&terms, ready.is_inside, granted) {
+        Decision::Run { .. } => {}
+        Decision::Forbid { reason } => return Outcome::failed(reason),
+        Decision::Ask { reason, .. } => {
+            auto_approved = false;
+            match ask(scene, call, &ready.changes, reason).await {
+                Verdict::Yes | Verdict::Always(_) => {}
+                Verdict::ForSession => {
+                    scene.shared.granted().files(paths.iter().map(PathBuf::as_path));
+                }
+                Verdict::No(Some(why)) => {
+                    return Outcome::failed(format!("rejected by user: {why}"));
+                }
+                Verdict::No(None) => return Outcome::failed("rejected by user"),
+                Verdict::Abort => return Outcome::aborted(),
+            }
+        }
+    }
+    let out = &scene.shared.out;
+    let begin = PatchApplyBegin {
+        call_id: Str::Borrowed(&call.id),
+        auto_approved,
+        changes: changes(&ready.changes),
+        turn_id: Some(Str::Borrowed(&scene.task)),
+    };
+    out.send(&scene.task, EventMsg::PatchApplyBegin(begin)).await;
+    let anywhere = !ready.is_inside;
+    let applied = {
+        let (text, cwd, roots) = (text.to_owned(), cwd, roots(scene));
+        blocking(move || commit(&text, &cwd, &roots, anywhere)).await
+    };
+    let (stdout, stderr) = match &applied {
+        Ok(applied) => (applied.summary(), String::new()),
+        Err(why) => (String::new(), why.clone()),
+    };
+    let end = PatchApplyEnd {
+        call_id: Str::Borrowed(&call.id),
+        stdout: Str::Borrowed(&stdout),
+        stderr: Str::Borrowed(&stderr),
+        success: applied.is_ok(),
+        status: Some(if applied.is_ok() { "completed" } else { "failed" }.into()),
+        turn_id: Some(Str::Borrowed(&scene.task)),
+        changes: Some(changes(&ready.changes)),
+    };
+    out.send(&scene.task, EventMsg::PatchApplyEnd(Box::new(end))).await;
+    match applied {
+        Err(why) => Outcome::failed(why),
+        Ok(applied) => {
+            let unified_diff = Str::Owned(scene.shared.add_to_diff(&applied.undo));
+            out.send(&scene.task, EventMsg::TurnDiff(TurnDiff { unified_diff })).await;
+            Outcome { undo: Some(applied.undo), ..Outcome::said(stdout) }
+        }
+    }
+}
+
+async fn ask(scene: &Scene, call: &Call, changed: &[Change], reason: String) -> Verdict {
+    let event = ApplyPatchApprovalRequest {
+        call_id: Str::Borrowed(&call.id),
+        changes: changes(changed),
+        reason: Some(Str::Owned(reason)),
+        grant_root: None,
+        turn_id: Some(Str::Borrowed(&scene.task)),
+    };
+    let answer = scene.shared.asked.leave(&scene.task, &call.id);
+    let event = EventMsg::ApplyPatchApprovalRequest(Box::new(event));
+    scene.shared.out.send(&scene.task, event).await;
+    answer.get().await.unwrap_or(Verdict::Abort)
+}
+
+/// Where files may be written.
+fn roots(scene: &Scene) -> Vec<PathBuf> {
+    match &scene.context.reaching {
+        // Nothing is written without leave; with it, the workspace is meant.
+        Reaching::ReadOnly => vec![scene.context.cwd.clone()],
+        Reaching::Workspace { roots, .. } => {
+            let cwd = std::iter::once(&scene.context.cwd);
+            cwd.chain(roots).cloned().collect()
+        }
+        Reaching::Everything => vec![PathBuf::from("/")],
+    }
+}
+
+fn open(cwd: &Path, roots: &[PathBuf], anywhere: bool) -> Result<Roots, Error> {
+    match anywhere {
+        false => Roots::open(cwd, roots),
+        // Somebody said yes to these very files.
+        true => Ok(Roots::open(cwd, &[PathBuf::from("/")])?.protecting(Vec::<String>::new())),
+    }
+}
+
+fn prepare(text: &str, cwd: &Path, within: &[PathBuf]) -> Result<Ready, String> {
+    let patch = tieline_patch::parse(text).map_err(|error| error.to_string())?;
+    let is_full = within == [PathBuf::from("/")];
+    let roots = open(cwd, within, is_full).map_err(|error| error.to_string())?;
+    match Prepared::new(&patch, &roots, Options::default()) {
+        Ok(prepared) => Ok(Ready { changes: prepared.changes().to_vec(), is_inside: true }),
+        Err(Error::Refused { .. }) => {
+            let roots = open(cwd, within, true).map_err(|error| error.to_string())?;
+            let prepared = Prepared::new(&patch, &roots, Options::default());
+            let prepared = prepared.map_err(|error| error.to_string())?;
+            Ok(Ready { changes: prepared.changes().to_vec(), is_inside: false })
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn commit(
+    text: &str,
+    cwd: &Path,
+    within: &[PathBuf],
+    anywhere: bool,
+) -> Result<Applied, String> {
+    let patch = tieline_patch::parse(text).map_err(|error| error.to_string())?;
+    let anywhere = anywhere || within == [PathBuf::from("/")];
+    let roots = open(cwd, within, anywhere).map_err(|error| error.to_string())?;
+    tieline_patch::apply(&patch, &roots, Options::default()).map_err(|error| error.to_string())
+}
+
+/// Files block; the runtime must not.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(_) => Err("the patch could not be applied: tieline failed".to_owned()),
+    }
+}
+
+fn paths_of(change: &Change) -> Vec<PathBuf> {
+    let mut paths = vec![change.file.path.clone()];
+    if let Kind::Move { to, .. } = &change.kind {
+        paths.push(to.path.clone());
+    }
+    paths
+}
+
+/// As the protocol tells changes.
+fn changes(changed: &[Change]) -> Changes<'static> {
+    let text = |content: &Option<tieline_patch::Content>| {
+        let text = content.as_ref().map(|it| String::from_utf8_lossy(it.bytes()).into_owned());
+        Str::Owned(text.unwrap_or_default())
+    };
+    let file = |change: &Change| {
+        let path = Str::Owned(change.file.path.display().to_string());
+        let unified_diff = Str::Owned(change.unified_diff.clone());
+        let what = match &change.kind {
+            Kind::Add => FileChange::Add { content: text(&change.new) },
+            Kind::Delete => FileChange::Delete { content: Some(text(&change.old)) },
+            Kind::Update => FileChange::Update { unified_diff, move_path: None },
+            Kind::Move { to, .. } => {
+                let move_path = Some(Str::Owned(to.path.display().to_string()));
+                FileChange::Update { unified_diff, move_path }
+            }
+        };
+        (path, what)
+    };
+    Changes { files: changed.iter().map(file).collect(), ..Changes::default() }
+}
+
+/// A patch in a command, if it is nothing else.
+pub(super) fn in_command(argv: &[String]) -> Option<(String, Option<PathBuf>)> {
+    let found = tieline_patch::from_command(argv)?;
+    Some((found.patch.to_owned(), found.workdir.map(PathBuf::from)))
+}
+
+/// The diff of a whole turn.
+#[derive(Debug, Default)]
+pub(crate) struct TurnChanges(Option<tieline_patch::Undo>);
+
+impl TurnChanges {
+    /// Adds what a patch did; gives the diff of everything so far.
+    pub(crate) fn add(&mut self, undo: &tieline_patch::Undo) -> String {
+        match &mut self.0 {
+            Some(all) => all.append(undo.clone()),
+            none => *none = Some(undo.clone()),
+        }
+        let all = Arc::new(self.0.clone().unwrap_or_default());
+        all.files.iter().map(tieline_patch::Restore::diff).collect()
+    }
+}

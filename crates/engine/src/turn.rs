@@ -1,0 +1,426 @@
+//! One answer of the model: the request, the stream, and the calls in it.
+//!
+//! Items enter the history in the order the model gave them. A call enters it, and is on disk,
+//! before it runs. What came after the last call of an answer that broke off is not kept: it is
+//! asked for again, and nothing is there twice.
+
+use std::sync::Arc;
+
+use tieline_wire::raw::Raw;
+use tieline_wire::responses::{
+    Format, Include, Item, ItemView, JsonSchema, ReasoningOptions, Request, StreamEvent,
+    TextOptions, Tool,
+};
+use tieline_wire::sqeq::{
+    self, AgentMessage, Delta, EventMsg, ItemDelta, ItemEvent, PlanItem, RawResponseCompleted,
+    SectionBreak, TokenCount, TokenInfo, TokenUsage, TurnItem, WebSearchBegin, WebSearchEnd,
+};
+use tieline_wire::text::Str;
+use tokio::task::JoinSet;
+
+use crate::core::Core;
+use crate::calls::{self, Call};
+use crate::history;
+use crate::model::ModelError;
+use crate::plan::{self, PlanParser};
+use crate::shared::Shared;
+use crate::task::Stop;
+use crate::tools::{self, Outcome, Scene};
+
+/// What is special about a request.
+#[derive(Debug, Default)]
+pub(crate) struct Wish<'a> {
+    /// The form of the last message.
+    pub(crate) schema: Option<&'a str>,
+    /// Instructions in place of the session's.
+    pub(crate) instructions: Option<&'a str>,
+    /// No tools.
+    pub(crate) bare: bool,
+    /// What the model says is not shown.
+    pub(crate) silent: bool,
+}
+
+/// What came of an answer.
+#[derive(Debug)]
+pub(crate) struct Step {
+    /// The last message in it.
+    pub(crate) said: Option<String>,
+    /// There is output for the model to read.
+    pub(crate) goes_on: bool,
+}
+
+/// Why there is no answer.
+pub(crate) enum Broken {
+    Model(ModelError),
+    Stop(Stop),
+}
+
+impl From<ModelError> for Broken {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl From<tieline_event::Failure> for Broken {
+    fn from(failure: tieline_event::Failure) -> Self {
+        Self::Stop(failure.into())
+    }
+}
+
+/// Asks once.
+pub(crate) async fn attempt(
+    core: &mut Core,
+    shared: &Arc<Shared>,
+    id: &str,
+    wish: &Wish<'_>,
+) -> Result<Step, Broken> {
+    let request = request(core, shared, wish).await;
+    let scene = Scene { shared: Arc::clone(shared), context: Arc::new(core.context.clone()), task: id.to_owned() };
+    let mut answer = Answer { core, shared, id, wish, scene, staged: Vec::new(), calls: Calls::default(), speech: Speech::default(), said: None };
+    let read = answer.read(&request).await;
+    // What runs is waited for either way: its output belongs to the history.
+    let outcome = answer.collect(read.is_ok()).await;
+    let n_calls = answer.calls.n_calls;
+    let said = answer.said.take();
+    read?;
+    outcome?;
+    Ok(Step { said, goes_on: n_calls > 0 })
+}
+
+async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
+    let settings = &shared.settings;
+    let context = &core.context;
+    let thinks = settings.thinks(&context.model);
+    let stored = core.last_response.as_ref().filter(|_| settings.provider.stores_responses);
+    let (previous, from) = match stored.and_then(|response| Some((response, core.since(response)?))) {
+        Some((response, from)) => (Some(response.clone()), from),
+        None => (None, 0),
+    };
+    let items = core.items.get(from..).unwrap_or_default();
+    let tools: Arc<[Tool]> = match wish.bare {
+        true => Arc::from([]),
+        false => shared.tools(context).await,
+    };
+    let schema = wish.schema.and_then(|schema| {
+        let schema = serde_json::value::RawValue::from_string(schema.to_owned()).ok()?;
+        let format = JsonSchema { name: "output".to_owned(), strict: true, schema: Arc::from(schema) };
+        Some(TextOptions { verbosity: None, format: Some(Format::JsonSchema(format)) })
+    });
+    Request {
+        instructions: match wish.instructions {
+            Some(instructions) => Arc::from(instructions),
+            None => shared.instructions(context),
+        },
+        parallel_tool_calls: !tools.is_empty(),
+        tools,
+        reasoning: thinks.then(|| ReasoningOptions {
+            effort: context.effort.clone(),
+            summary: Some(context.summary.clone()).filter(|summary| summary != "none"),
+        }),
+        include: match thinks && !settings.provider.stores_responses {
+            true => vec![Include::EncryptedReasoning],
+            false => Vec::new(),
+        },
+        store: settings.provider.stores_responses,
+        prompt_cache_key: Some(core.session.clone()),
+        previous_response_id: previous,
+        text: schema,
+        ..Request::new(context.model.clone(), history::for_request(items, settings.sees(&context.model)))
+    }
+}
+
+/// An answer on its way.
+struct Answer<'a> {
+    core: &'a mut Core,
+    shared: &'a Arc<Shared>,
+    id: &'a str,
+    wish: &'a Wish<'a>,
+    scene: Scene,
+    /// Whole items that are not in the history yet.
+    staged: Vec<Item>,
+    calls: Calls,
+    speech: Speech,
+    said: Option<String>,
+}
+
+/// Calls under way.
+#[derive(Default)]
+struct Calls {
+    running: JoinSet<(usize, Outcome)>,
+    /// Each call, and what came of it.
+    outcomes: Vec<(Call, Option<Outcome>)>,
+    n_calls: usize,
+}
+
+/// The message that grows.
+#[derive(Default)]
+struct Speech {
+    parser: PlanParser,
+}
+
+impl Answer<'_> {
+    async fn read(&mut self, request: &Request) -> Result<(), Broken> {
+        let shared = Arc::clone(self.shared);
+        let mut stream = shared.client.stream(request).await?;
+        loop {
+            let is_full = match stream.next().await? {
+                None => return Err(ModelError::lost().into()),
+                Some(StreamEvent::Text(it) | StreamEvent::Refusal(it)) => self.text(&it.delta),
+                Some(StreamEvent::Summary(it)) => {
+                    let delta = it.delta;
+                    self.tell(EventMsg::AgentReasoningDelta(Delta { delta }))
+                }
+                Some(StreamEvent::SummaryPartAdded(it)) if it.summary_index > 0 => {
+                    self.tell(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()))
+                }
+                Some(StreamEvent::Reasoning(it)) => {
+                    let delta = it.delta;
+                    self.tell(EventMsg::AgentReasoningRawContentDelta(Delta { delta }))
+                }
+                Some(StreamEvent::ItemAdded(it)) => {
+                    self.added(&it.item);
+                    false
+                }
+                Some(StreamEvent::ItemDone(it)) => {
+                    let item = it.to_item();
+                    self.done(item).await?;
+                    true
+                }
+                Some(StreamEvent::Completed(it)) => {
+                    let usage: TokenUsage = it.usage.unwrap_or_default().into();
+                    let response = it.id.map(String::from).filter(|id| !id.is_empty());
+                    return self.completed(response, usage).await;
+                }
+                Some(StreamEvent::Failed(it)) => {
+                    return Err(ModelError::failed(it.error.as_ref()).into());
+                }
+                Some(StreamEvent::Incomplete(it)) => {
+                    let reason = it.reason().to_owned();
+                    return Err(ModelError::incomplete(&reason).into());
+                }
+                Some(StreamEvent::Error(it)) => {
+                    return Err(ModelError::failed(Some(&it)).into());
+                }
+                Some(_) => false,
+            };
+            // Deltas that came at once leave at once.
+            if is_full || !stream.has_more() {
+                self.shared.out.flush().await;
+            }
+        }
+    }
+
+    fn tell(&self, msg: EventMsg<'_>) -> bool {
+        match self.wish.silent {
+            true => false,
+            false => self.shared.out.put(self.id, msg),
+        }
+    }
+
+    /// A piece of a message. In plan mode a plan in it is told apart.
+    fn text(&mut self, delta: &str) -> bool {
+        if !self.core.context.plan {
+            return self.tell(EventMsg::AgentMessageDelta(Delta { delta: Str::Borrowed(delta) }));
+        }
+        let Self { shared, id, core, speech, wish, .. } = self;
+        let mut is_full = false;
+        speech.parser.push(delta, |piece| {
+            if !wish.silent {
+                is_full |= tell_piece(shared, id, &core.session, piece);
+            }
+        });
+        is_full
+    }
+
+    fn added(&self, item: &Raw<'_>) {
+        if let ItemView::WebSearchCall(it) = ItemView::read_raw(item) {
+            let call_id = it.id.unwrap_or_default();
+            self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
+        }
+    }
+
+    /// An item is whole.
+    async fn done(&mut self, item: Item) -> Result<(), Broken> {
+        let call = calls::call_of(&item);
+        self.staged.push(item);
+        if let Some(call) = call {
+            self.enter();
+            // On disk before it runs.
+            self.core.keep().await?;
+            self.shared.out.flush().await;
+            self.calls.start(call, &self.scene);
+        }
+        Ok(())
+    }
+
+    /// Takes what is whole into the history, and tells it.
+    fn enter(&mut self) {
+        for item in std::mem::take(&mut self.staged) {
+            self.tell_item(&item);
+            self.core.push(item);
+        }
+    }
+
+    fn tell_item(&mut self, item: &Item) {
+        match item.view() {
+            ItemView::Message(it) if &*it.role == "assistant" => {
+                let text = it.text();
+                let phase = it.phase.clone();
+                self.tell_message(&text, phase);
+            }
+            ItemView::Reasoning(it) => {
+                for part in &it.summary {
+                    let text = Str::Borrowed(part.text());
+                    self.tell(EventMsg::AgentReasoning(sqeq::Text { text }));
+                }
+                for part in &it.content {
+                    let text = Str::Borrowed(part.text());
+                    self.tell(EventMsg::AgentReasoningRawContent(sqeq::Text { text }));
+                }
+            }
+            ItemView::WebSearchCall(it) => {
+                let query = it.action.as_ref().map(query_of).unwrap_or_default();
+                self.tell(EventMsg::WebSearchEnd(WebSearchEnd {
+                    call_id: it.id.unwrap_or_default(),
+                    query: query.into(),
+                    action: it.action,
+                }));
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_message(&mut self, text: &str, phase: Option<Str<'_>>) {
+        let (text, proposed) = match self.core.context.plan {
+            true => plan::split(text),
+            false => (text.to_owned(), None),
+        };
+        if self.core.context.plan {
+            let Self { shared, id, core, speech, wish, .. } = self;
+            speech.parser.finish(|piece| {
+                if !wish.silent {
+                    tell_piece(shared, id, &core.session, piece);
+                }
+            });
+            speech.parser = PlanParser::default();
+        }
+        if let Some(proposed) = proposed {
+            let item = TurnItem::Plan(PlanItem {
+                id: Str::Owned(format!("{}-plan", self.id)),
+                text: Str::Owned(proposed),
+            });
+            self.tell(EventMsg::ItemCompleted(ItemEvent {
+                thread_id: Str::Borrowed(&self.core.session),
+                turn_id: Str::Borrowed(self.id),
+                item,
+            }));
+        }
+        if !text.trim().is_empty() {
+            let message = Str::Borrowed(text.as_str());
+            self.tell(EventMsg::AgentMessage(AgentMessage { message, phase }));
+        }
+        self.said = Some(text);
+    }
+
+    /// The answer is whole.
+    async fn completed(
+        &mut self,
+        response: Option<String>,
+        usage: TokenUsage,
+    ) -> Result<(), Broken> {
+        self.enter();
+        self.core.answer(response.clone(), usage);
+        let info = TokenInfo {
+            total_token_usage: self.core.total_usage,
+            last_token_usage: usage,
+            model_context_window: self.shared.settings.context_window(&self.core.context.model),
+        };
+        let count = TokenCount { info: Some(info), rate_limits: None };
+        self.shared.out.put(self.id, EventMsg::TokenCount(Box::new(count)));
+        self.core.keep().await?;
+        self.shared.out.flush().await;
+        Ok(())
+    }
+
+    /// Waits for the calls and takes their outputs into the history, in the order of the calls.
+    async fn collect(&mut self, is_whole: bool) -> Result<(), Broken> {
+        while let Some(joined) = self.calls.running.join_next().await {
+            if let Ok((at, outcome)) = joined
+                && let Some((_, slot)) = self.calls.outcomes.get_mut(at)
+            {
+                *slot = Some(outcome);
+            }
+        }
+        let mut aborted = false;
+        for (call, outcome) in std::mem::take(&mut self.calls.outcomes) {
+            // A tool that failed in a panic has no output of its own.
+            let outcome = outcome.unwrap_or_else(|| Outcome::failed("the tool failed"));
+            aborted |= outcome.aborts;
+            if let Some(undo) = outcome.undo {
+                self.core.patch(undo);
+            }
+            self.core.push(call.output_of(outcome.output));
+        }
+        if is_whole {
+            let response = self.core.last_response.clone().unwrap_or_default();
+            self.tell(EventMsg::RawResponseCompleted(RawResponseCompleted {
+                response_id: response.into(),
+                token_usage: Some(self.core.last_usage),
+            }));
+        }
+        self.core.keep().await?;
+        self.shared.out.flush().await;
+        match aborted {
+            true => Err(Broken::Stop(Stop::Aborted(sqeq::AbortReason::Interrupted))),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Calls {
+    fn start(&mut self, call: Call, scene: &Scene) {
+        let at = self.outcomes.len();
+        self.n_calls += 1;
+        let scene = scene.clone();
+        let work = call.clone();
+        self.outcomes.push((call, None));
+        self.running.spawn(async move { (at, tools::run(&scene, work).await) });
+    }
+}
+
+fn tell_piece(
+    shared: &Shared,
+    id: &str,
+    session: &str,
+    piece: plan::Piece<'_>,
+) -> bool {
+    let plan_event = |delta: &str| ItemDelta {
+        thread_id: Str::Owned(session.to_owned()),
+        turn_id: Str::Owned(id.to_owned()),
+        item_id: Str::Owned(format!("{id}-plan")),
+        delta: Str::Owned(delta.to_owned()),
+        ..ItemDelta::default()
+    };
+    match piece {
+        plan::Piece::Text(text) => {
+            let delta = Str::Borrowed(text);
+            shared.out.put(id, EventMsg::AgentMessageDelta(Delta { delta }))
+        }
+        plan::Piece::Plan(text) => shared.out.put(id, EventMsg::PlanDelta(plan_event(text))),
+        plan::Piece::PlanStart | plan::Piece::PlanEnd => false,
+    }
+}
+
+fn query_of(action: &Raw<'_>) -> String {
+    #[derive(serde::Deserialize)]
+    struct Action {
+        #[serde(default)]
+        query: Option<String>,
+        #[serde(default)]
+        url: Option<String>,
+        #[serde(default)]
+        pattern: Option<String>,
+    }
+    let action = action.read::<Action>();
+    action.and_then(|it| it.query.or(it.pattern).or(it.url)).unwrap_or_default()
+}
