@@ -3,6 +3,9 @@
 //! A path is never checked first and opened then: whoever can swap a directory for a link in between
 //! would win. The kernel resolves it below a handle and refuses what leads out.
 
+#[cfg(test)]
+mod tests;
+
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -59,7 +62,7 @@ pub fn open(directory: &impl AsFd, path: &Path, flags: OFlags, links: Links) -> 
 }
 
 /// One directory after the other, without a single link.
-pub fn step_by_step(directory: &impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd> {
+fn step_by_step(directory: &impl AsFd, path: &Path, flags: OFlags) -> Result<OwnedFd> {
     let mut parts = path.components().peekable();
     let mut open: Option<OwnedFd> = None;
     while let Some(part) = parts.next() {

@@ -304,11 +304,9 @@ fn is_boundary(line: &str) -> bool {
 
 /// What stands behind `@@`, if the line is one.
 fn heading(line: &str) -> Option<Option<&str>> {
-    let rest = line.strip_prefix("@@")?;
-    match rest.strip_prefix(' ') {
-        _ if rest.trim().is_empty() => Some(None),
-        Some(context) => Some(Some(context)),
-        None => None,
+    match line.trim_end().strip_prefix("@@")? {
+        "" => Some(None),
+        rest => rest.strip_prefix(' ').map(Some),
     }
 }
 

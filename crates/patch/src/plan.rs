@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use crate::diff::Run;
 use crate::error::Error;
 use crate::parse::{Chunk, Line, LineKind};
@@ -45,10 +47,11 @@ impl std::convert::From<Exhausted> for Misfit {
     }
 }
 
-/// A chunk that has found its place.
+/// Lines that go and lines that come at one place.
 struct Edit<'a> {
     start: usize,
-    lines: Vec<Line<'a>>,
+    n_removed: usize,
+    added: Vec<&'a str>,
 }
 
 /// Applies the chunks of an update to a content.
@@ -70,41 +73,63 @@ pub(crate) fn update(
             let found = lines.seek(&[context], From::Line(cursor), budget)?;
             cursor = found.ok_or_else(|| Misfit::Context(context.to_owned()))? + 1;
         }
-        let edit = place(&lines, chunk, cursor, budget)?;
-        let is_appended = edit.lines.iter().all(|line| line.kind == LineKind::Add);
-        if !is_appended {
-            cursor = edit.start + edit.lines.iter().filter(|it| it.kind != LineKind::Add).count();
+        let (start, chunk) = place(&lines, chunk, cursor, budget)?;
+        if let Some(end) = split(start, &chunk, &mut edits) {
+            cursor = end;
         }
-        edits.push(edit);
     }
     // What is appended may come from a chunk before the last.
     edits.sort_by_key(|edit| edit.start);
     Ok(write(&full, &edits, line_end(old), old.len()))
 }
 
+/// Takes the edits out of a chunk, which begins at a line; gives where it ends, if it has a line that
+/// was there.
+fn split<'a>(start: usize, chunk: &[Line<'a>], edits: &mut Vec<Edit<'a>>) -> Option<usize> {
+    let mut at = start;
+    let mut edit: Option<Edit<'a>> = None;
+    for line in chunk {
+        if line.kind == LineKind::Keep {
+            at += 1;
+            edits.extend(edit.take());
+            continue;
+        }
+        let edit = edit.get_or_insert_with(|| Edit { start: at, n_removed: 0, added: Vec::new() });
+        match line.kind {
+            LineKind::Add => edit.added.push(line.text),
+            _ => {
+                edit.n_removed += 1;
+                at += 1;
+            }
+        }
+    }
+    edits.extend(edit);
+    (at > start).then_some(at)
+}
+
 /// Finds the place of a chunk from a line on.
-fn place<'a>(
+fn place<'c, 'a>(
     lines: &Lines<'_>,
-    chunk: &Chunk<'a>,
+    chunk: &'c Chunk<'a>,
     cursor: usize,
     budget: &mut Budget,
-) -> Result<Edit<'a>, Misfit> {
+) -> Result<(usize, Cow<'c, [Line<'a>]>), Misfit> {
     let old: Vec<&str> = chunk.old().collect();
     if old.is_empty() {
-        return Ok(Edit { start: lines.len(), lines: chunk.lines.clone() });
+        return Ok((lines.len(), Cow::Borrowed(&chunk.lines)));
     }
     let from = match chunk.is_at_end {
         true => From::End(cursor),
         false => From::Line(cursor),
     };
     if let Some(start) = lines.seek(&old, from, budget)? {
-        return Ok(Edit { start, lines: chunk.lines.clone() });
+        return Ok((start, Cow::Borrowed(&chunk.lines)));
     }
     // Models often end with an empty line that stands for the end of the last one.
     if let Some((&"", shorter)) = old.split_last()
         && let Some(start) = lines.seek(shorter, from, budget)?
     {
-        return Ok(Edit { start, lines: without_last_empty(&chunk.lines) });
+        return Ok((start, Cow::Owned(without_last_empty(&chunk.lines))));
     }
     Err(Misfit::Lines(old.join("\n")))
 }
@@ -145,29 +170,16 @@ fn write(full: &[&str], edits: &[Edit<'_>], end: &str, size: usize) -> Planned {
     let mut index = 0;
     for edit in edits {
         writer.keep(full.get(index..edit.start).unwrap_or_default());
-        index = edit.start.max(index);
-        for line in &edit.lines {
-            let (old, new) = (index, writer.n);
-            match line.kind {
-                LineKind::Keep => {
-                    writer.keep(full.get(index..=index).unwrap_or_default());
-                    index += 1;
-                    continue;
-                }
-                LineKind::Remove => index += 1,
-                LineKind::Add => {
-                    // The line before it may have had no end; now it has one.
-                    if writer.end_line() {
-                        Run::push(&mut runs, old - 1..old, new - 1..new);
-                    }
-                    writer.add(line.text);
-                }
-            }
-            Run::push(&mut runs, old..index, new..writer.n);
-        }
+        let end = edit.start + edit.n_removed;
+        // A line before it that had no end gets one, which is a change as well.
+        let is_ended = !edit.added.is_empty() && writer.end_line();
+        let more = usize::from(is_ended);
+        let new = writer.n - more;
+        edit.added.iter().for_each(|line| writer.add(line));
+        Run::push(&mut runs, edit.start - more..end, new..writer.n);
+        index = end;
     }
     writer.keep(full.get(index..).unwrap_or_default());
-    // Where the last line went, the one before it has an end already.
     Planned { content: writer.content, runs }
 }
 

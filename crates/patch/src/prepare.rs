@@ -55,10 +55,6 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub(crate) fn is_same_file(self, other: Self) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
-    }
-
     #[allow(clippy::unnecessary_cast, reason = "widths differ between machines")]
     pub(crate) fn of(stat: &rustix::fs::Stat) -> Self {
         Self {

@@ -209,7 +209,6 @@ impl Item {
         self.beside = name;
         let mut file = File::from(file);
         let made = Stamp::of(&rustix::fs::fstat(&file)?);
-        self.ours = Some(made);
         rustix::fs::fchmod(&file, Mode::from_raw_mode(0o600))?;
         file.write_all(bytes)?;
         if let Some(before) = self.before.filter(|before| before.owner != made.owner) {
@@ -224,6 +223,7 @@ impl Item {
         }
         let mode = mode.unwrap_or(made.mode) & 0o777;
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+        self.ours = Some(Stamp::of(&rustix::fs::fstat(&file)?));
         match options.is_synced {
             true => file.sync_data(),
             false => Ok(()),
@@ -303,10 +303,11 @@ impl Item {
 
     /// Undoes the swap. The error says where things are now.
     fn put_back(&mut self) -> Result<(), String> {
-        let is_ours = |name: &OsStr| self.stamp(name).is_some_and(|it| self.is_ours(it));
+        // Whoever put another file there since keeps it.
+        let is_ours = || self.stamp(&self.leaf) == self.ours;
         let done = match self.state {
             State::Staged => return Ok(()),
-            State::Exchanged | State::Created if !is_ours(&self.leaf) => Err(Errno::EXIST),
+            State::Exchanged | State::Created if !is_ours() => Err(Errno::EXIST),
             State::Exchanged => match self.rename(&self.beside, &self.leaf, How::Exchange) {
                 Err(err) if is_unsupported(err) => {
                     let over = self.rename(&self.beside, &self.leaf, How::Replace);
@@ -356,10 +357,6 @@ impl Item {
     fn stamp(&self, name: &OsStr) -> Option<Stamp> {
         let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
         stat.ok().map(|stat| Stamp::of(&stat))
-    }
-
-    fn is_ours(&self, stamp: Stamp) -> bool {
-        self.ours.is_some_and(|ours| ours.is_same_file(stamp))
     }
 
     /// Gives a file a name that is not taken.
