@@ -165,7 +165,13 @@ impl<'r> Prepared<'r> {
                 let target = self.target(&spot, name)?.map_err(failed)?;
                 let old = target.after.take().ok_or_else(|| failed(Errno::NOENT.into()))?;
                 let diff = self.diff(Some(&old), None, None);
-                Ok(Change { kind: Kind::Delete, old: Some(old), new: None, unified_diff: diff, file })
+                Ok(Change {
+                    kind: Kind::Delete,
+                    old: Some(old),
+                    new: None,
+                    unified_diff: diff,
+                    file,
+                })
             }
             Hunk::Update { chunks, .. } => {
                 let failed = |source| Error::Read { name: name.clone(), source };
@@ -294,7 +300,8 @@ pub(crate) fn read(roots: &Roots, spot: &Spot, most: u64) -> Result<Option<Found
         FileType::Directory => return Err(Errno::ISDIR.into()),
         _ => return Err(Reading::Refused(Refusal::NotAFile)),
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0).min(most as usize));
+    let mut bytes =
+        Vec::with_capacity(usize::try_from(stat.st_size).unwrap_or(0).min(most as usize));
     // It may grow while it is read.
     (&file).take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {

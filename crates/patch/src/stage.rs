@@ -213,8 +213,7 @@ impl Item {
         file.write_all(bytes)?;
         if let Some(before) = self.before.filter(|before| before.owner != made.owner) {
             let (user, group) = before.owner;
-            let (user, group) =
-                (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
+            let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
             match rustix::fs::fchown(&file, Some(user), Some(group)) {
                 // Only the superuser gives files away; everybody else's edits are their own.
                 Ok(()) | Err(Errno::PERM) => {}

@@ -122,7 +122,8 @@ fn a_here_document_is_unwrapped() {
         let text = format!("{begin}\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n");
         check(&text, expect![[r#"delete "a""#]]);
     }
-    let no_begin = || expect!["Invalid patch: The first line of the patch must be '*** Begin Patch'"];
+    let no_begin =
+        || expect!["Invalid patch: The first line of the patch must be '*** Begin Patch'"];
     check("<<EOF\n*** Begin Patch\n*** End Patch", no_begin());
     check("<<'EOF\"\n*** Begin Patch\n*** End Patch\nEOF", no_begin());
     check("<<PATCH\n*** Begin Patch\n*** End Patch\nPATCH", no_begin());
@@ -174,15 +175,21 @@ fn what_is_no_patch_is_said_in_the_known_words() {
     check("bad", expect!["Invalid patch: The first line of the patch must be '*** Begin Patch'"]);
     check_body(
         "*** Frob File: f",
-        expect!["Invalid patch hunk on line 2: '*** Frob File: f' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"],
+        expect![
+            "Invalid patch hunk on line 2: '*** Frob File: f' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
+        ],
     );
     check_body(
         "*** Add File: a\n+1\n\n+2",
-        expect!["Invalid patch hunk on line 4: '' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"],
+        expect![
+            "Invalid patch hunk on line 4: '' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
+        ],
     );
     check_body(
         "*** Add File: ",
-        expect!["Invalid patch hunk on line 2: '*** Add File:' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"],
+        expect![
+            "Invalid patch hunk on line 2: '*** Add File:' is not a valid hunk header. Valid hunk headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'"
+        ],
     );
 }
 
@@ -198,15 +205,21 @@ fn a_wrong_update_is_said_with_its_line() {
     check_body("*** Update File: f\n@@ x\n*** End of File", none());
     check_body(
         "*** Update File: f\n@@\nbad",
-        expect!["Invalid patch hunk on line 4: Unexpected line found in update hunk: 'bad'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"],
+        expect![
+            "Invalid patch hunk on line 4: Unexpected line found in update hunk: 'bad'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
+        ],
     );
     check_body(
         "*** Update File: f\nbad",
-        expect!["Invalid patch hunk on line 3: Unexpected line found in update hunk: 'bad'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"],
+        expect![
+            "Invalid patch hunk on line 3: Unexpected line found in update hunk: 'bad'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
+        ],
     );
     check_body(
         "*** Update File: f\n@@ a\n@@ b\n-c",
-        expect!["Invalid patch hunk on line 4: Unexpected line found in update hunk: '@@ b'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"],
+        expect![
+            "Invalid patch hunk on line 4: Unexpected line found in update hunk: '@@ b'. Every line should start with ' ' (context line), '+' (added line), or '-' (removed line)"
+        ],
     );
     for bad in ["bad", "\t", "*** Foo", "*** Begin Patch"] {
         let text = format!("*** Begin Patch\n*** Update File: f\n@@\n-b\n{bad}\n*** End Patch");

@@ -48,14 +48,22 @@ fn each_chunk_is_sought_behind_the_one_before() {
     check("a\nb\na\nb\n", "@@\n-b\n+1\n@@\n-b\n+2", "a\n1\na\n2\n");
     check("f\n x\ng\n x\n", "@@ g\n- x\n+ y", "f\n x\ng\n y\n");
     check("f\n x\ng\n x\n", "@@ f\n- x\n@@ g\n- x", "f\ng\n");
-    fails("a\nb\nc\n", "@@\n-c\n@@\n-a", expect![[r#"
+    fails(
+        "a\nb\nc\n",
+        "@@\n-c\n@@\n-a",
+        expect![[r#"
         Failed to find expected lines in f:
-        a"#]]);
+        a"#]],
+    );
     fails("a\nb\n", "@@ zz\n-b", expect!["Failed to find context 'zz' in f"]);
-    fails("a\nb\n", "-q\n r\n+x", expect![[r#"
+    fails(
+        "a\nb\n",
+        "-q\n r\n+x",
+        expect![[r#"
         Failed to find expected lines in f:
         q
-        r"#]]);
+        r"#]],
+    );
 }
 
 #[test]
@@ -71,12 +79,20 @@ fn what_only_comes_is_appended() {
 #[test]
 fn the_end_of_the_file_is_a_place() {
     check("a\nb\na\n", "@@\n-a\n+X\n*** End of File", "a\nb\nX\n");
-    fails("a\nb\n", "@@\n a\n+X\n*** End of File", expect![[r#"
+    fails(
+        "a\nb\n",
+        "@@\n a\n+X\n*** End of File",
+        expect![[r#"
         Failed to find expected lines in f:
-        a"#]]);
-    fails("a\nb\nc\n", "@@\n-b\n-c\n@@\n-c\n*** End of File", expect![[r#"
+        a"#]],
+    );
+    fails(
+        "a\nb\nc\n",
+        "@@\n-b\n-c\n@@\n-c\n*** End of File",
+        expect![[r#"
         Failed to find expected lines in f:
-        c"#]]);
+        c"#]],
+    );
 }
 
 #[test]
@@ -205,9 +221,12 @@ fn patched(old: &str, diff: &str) -> String {
     let mut lines = diff.split_inclusive('\n').peekable();
     while let Some(line) = lines.next() {
         if let Some(heading) = line.strip_prefix("@@ -") {
-            let (start, n) = heading.split_once(" +").unwrap().0.split_once(',').unwrap_or_else(|| {
-                (heading.split_once(" +").unwrap().0, "1")
-            });
+            let (start, n) = heading
+                .split_once(" +")
+                .unwrap()
+                .0
+                .split_once(',')
+                .unwrap_or_else(|| (heading.split_once(" +").unwrap().0, "1"));
             let start: usize = start.parse().unwrap();
             let start = if n == "0" { start } else { start - 1 };
             old[at..start].iter().for_each(|line| new.push_str(line));

@@ -156,7 +156,11 @@ fn nothing_of_ours_is_left_after_it_is_done() {
     let expected = ["a", "a/b", "a/b/new", "change", "moved", "over"];
     assert_eq!(names, expected.map(|name| dir.path().join(name)));
     applied.undo(&roots).unwrap();
-    assert_eq!(all(dir.path()), all(yard().path()).into_iter().map(|(path, it)| {
-        (dir.path().join(path.file_name().unwrap()), it)
-    }).collect());
+    assert_eq!(
+        all(dir.path()),
+        all(yard().path())
+            .into_iter()
+            .map(|(path, it)| { (dir.path().join(path.file_name().unwrap()), it) })
+            .collect()
+    );
 }

@@ -80,8 +80,11 @@ fn what_does_not_apply_changes_nothing_and_says_why() {
             "*** Update File: bin\n+a",
             "Failed to read file to update bin: invalid utf-8 sequence of 1 bytes from index 0",
         ),
-        ("*** Delete File: ../outside/secret", "patch rejected: ../outside/secret is outside of \
-         the directories that may be written"),
+        (
+            "*** Delete File: ../outside/secret",
+            "patch rejected: ../outside/secret is outside of \
+         the directories that may be written",
+        ),
         ("*** Update File: f\n*** Move to: .git/x\n-a", "patch rejected: .git/x is protected"),
     ];
     for (hunk, said) in tries {
@@ -89,8 +92,12 @@ fn what_does_not_apply_changes_nothing_and_says_why() {
         fails(&yard, &format!("{add}{hunk}"), said);
         fails(&yard, &format!("*** Delete File: f\n*** Add File: f\n+a\n+b\n{hunk}"), said);
     }
-    fails(&yard, "", "Invalid patch hunk on line 2: '' is not a valid hunk header. Valid hunk \
-        headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'");
+    fails(
+        &yard,
+        "",
+        "Invalid patch hunk on line 2: '' is not a valid hunk header. Valid hunk \
+        headers: '*** Add File: {path}', '*** Delete File: {path}', '*** Update File: {path}'",
+    );
     let empty = parse("*** Begin Patch\n*** End Patch").unwrap();
     let err = apply(&empty, &yard.roots(), QUICK).unwrap_err();
     assert_eq!(err.to_string(), "No files were modified.");
@@ -206,7 +213,8 @@ fn a_file_that_stays_the_same_is_not_written() {
 #[test]
 fn what_changed_since_it_was_read_is_not_overwritten() {
     let yard = Yard::new().with("f", "a\n");
-    let (roots, text) = (yard.roots(), "*** Begin Patch\n*** Update File: f\n-a\n+b\n*** End Patch");
+    let (roots, text) =
+        (yard.roots(), "*** Begin Patch\n*** Update File: f\n-a\n+b\n*** End Patch");
     let prepared = Prepared::new(&parse(text).unwrap(), &roots, QUICK).unwrap();
     assert_eq!(prepared.changes()[0].unified_diff, "@@ -1 +1 @@\n-a\n+b\n");
     fs::write(yard.path("f"), "a user's edit\n").unwrap();

@@ -15,10 +15,40 @@ const N_YARDS: usize = 4;
 
 /// Pieces of paths, most of them with something up their sleeve.
 const PIECES: [&str; 34] = [
-    "a", "b", "src", "..", "..", ".", "", "/", "out", "abs", "up", "lib", "hooks", "harmless", ".git",
-    ".GIT", ".gi\u{200c}t", ".git ", ".codex", ".Agents", ".tieline", "config", "secret", "outside",
-    "work", "~", "\\..\\", "a\\b", "\u{ff0e}\u{ff0e}", "..\u{200b}", "\u{2024}\u{2024}", "...",
-    "proc", "%2e%2e",
+    "a",
+    "b",
+    "src",
+    "..",
+    "..",
+    ".",
+    "",
+    "/",
+    "out",
+    "abs",
+    "up",
+    "lib",
+    "hooks",
+    "harmless",
+    ".git",
+    ".GIT",
+    ".gi\u{200c}t",
+    ".git ",
+    ".codex",
+    ".Agents",
+    ".tieline",
+    "config",
+    "secret",
+    "outside",
+    "work",
+    "~",
+    "\\..\\",
+    "a\\b",
+    "\u{ff0e}\u{ff0e}",
+    "..\u{200b}",
+    "\u{2024}\u{2024}",
+    "...",
+    "proc",
+    "%2e%2e",
 ];
 
 fn hostile(dice: &mut Dice, yard: &Yard) -> String {
@@ -110,8 +140,10 @@ fn besiege(seed: u64) {
         assert!(!name.split('/').any(is_protected), "{path:?}");
         assert!(!name.ends_with(".tmp"), "{path:?} is left over");
     }
-    assert!(n_applied > 1_000 && n_outside > 5_000 && n_protected > 2_500,
-        "{n_applied} applied, {n_outside} outside, {n_protected} protected");
+    assert!(
+        n_applied > 1_000 && n_outside > 5_000 && n_protected > 2_500,
+        "{n_applied} applied, {n_outside} outside, {n_protected} protected"
+    );
 }
 
 #[test]

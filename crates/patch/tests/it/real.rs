@@ -165,9 +165,8 @@ fn random_patches_do_what_the_real_program_does() {
             files.insert(name, content(&mut dice));
         }
         let text = patch(&mut dice, &files);
-        let yards = [Yard::new(), Yard::new()].map(|yard| {
-            files.iter().fold(yard, |yard, (name, content)| yard.with(name, content))
-        });
+        let yards = [Yard::new(), Yard::new()]
+            .map(|yard| files.iter().fold(yard, |yard, (name, content)| yard.with(name, content)));
         let real = codex(&yards[0].work(), &text);
         let real = (real.0, real.1.replace(&format!("{}/", yards[0].work().display()), ""));
         let own = ours(&yards[1], &text);

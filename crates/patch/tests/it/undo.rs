@@ -11,7 +11,8 @@ const HUNKS: &str = "*** Add File: made/here/new\n+1\n*** Update File: m\n-a\n+b
     *** Delete File: bin\n*** Update File: m\n*** Move to: to\n-b\n+c\n*** Add File: over\n+2";
 
 fn yard() -> Yard {
-    let yard = Yard::new().with("m", "a\n").with("bin", b"\xff\0").with("over", "old").with("to", "x");
+    let yard =
+        Yard::new().with("m", "a\n").with("bin", b"\xff\0").with("over", "old").with("to", "x");
     fs::set_permissions(yard.path("bin"), fs::Permissions::from_mode(0o750)).unwrap();
     yard
 }

@@ -9,8 +9,7 @@ use tempfile::TempDir;
 use tieline_patch::{Applied, Error, Options, Roots, apply, parse};
 
 /// Tests need no disk that survives a power cut.
-pub(crate) const QUICK: Options =
-    Options { n_context: 1, is_synced: false, largest_file: 1 << 20 };
+pub(crate) const QUICK: Options = Options { n_context: 1, is_synced: false, largest_file: 1 << 20 };
 
 pub(crate) struct Yard {
     dir: TempDir,
