@@ -38,18 +38,17 @@ pub(crate) fn apply_patch(args: &ApplyPatchArgs) -> Result<Exit, Error> {
             Err(err) => Ok(failed(&err)),
         };
     }
-    let done = match args.partial {
+    let (applied, done) = match args.partial {
         true => apply_in_order(&patch, &roots, options),
-        false => apply(&patch, &roots, options).map_err(|err| (Default::default(), err)),
-    };
-    let (applied, err) = match done {
-        Ok(applied) => (applied, None),
-        Err((applied, err)) => (applied, Some(err)),
+        false => match apply(&patch, &roots, options) {
+            Ok(applied) => (applied, Ok(())),
+            Err(err) => return Ok(failed(&err)),
+        },
     };
     for path in &applied.left_behind {
         tell(&format!("tieline: {} could not be removed; remove it", path.display()));
     }
-    let exit = err.map_or(Exit::Completed, |err| failed(&err));
+    let exit = done.map_or_else(|err| failed(&err), |()| Exit::Completed);
     match applied.changes.is_empty() {
         true => Ok(exit),
         false => show(&applied.summary()).map(|_| exit),

@@ -58,24 +58,24 @@ pub fn apply(patch: &Patch<'_>, roots: &Roots, options: Options) -> Result<Appli
     Prepared::new(patch, roots, options)?.commit()
 }
 
-/// Applies a patch hunk by hunk. What was done before an error stays; it is given with the error.
+/// Applies a patch hunk by hunk. What was done before an error stays, and is given beside it.
 pub fn apply_in_order(
     patch: &Patch<'_>,
     roots: &Roots,
     options: Options,
-) -> Result<Applied, (Applied, Error)> {
+) -> (Applied, Result<(), Error>) {
     let mut applied = Applied::default();
     if patch.hunks.is_empty() {
-        return Err((applied, Error::Empty));
+        return (applied, Err(Error::Empty));
     }
     for hunk in &patch.hunks {
         let single = Patch { environment: patch.environment, hunks: vec![hunk.clone()] };
         match apply(&single, roots, options) {
             Ok(done) => applied.append(done),
-            Err(err) => return Err((applied, err)),
+            Err(err) => return (applied, Err(err)),
         }
     }
-    Ok(applied)
+    (applied, Ok(()))
 }
 
 /// The content that a file's content becomes by the chunks of an update.

@@ -43,7 +43,7 @@ impl Root {
     }
 
     /// Its path without links, as it was when it was opened.
-    pub fn path(&self) -> &Path {
+    pub fn real_path(&self) -> &Path {
         &self.real
     }
 
@@ -110,7 +110,7 @@ impl Roots {
 
     /// The absolute path that a name means.
     pub fn absolute(&self, name: &str) -> PathBuf {
-        self.cwd.join(name).components().collect()
+        self.spelled_out(name).unwrap_or_else(|_| self.cwd.join(name))
     }
 
     pub(crate) fn root(&self, spot: &Spot) -> Option<&Root> {
@@ -136,7 +136,7 @@ impl Roots {
         if name.contains('\\') {
             return Err(Refusal::Backslash);
         }
-        let path = self.from_cwd(name)?;
+        let path = self.spelled_out(name)?;
         let is_long = |part: &OsStr| part.len() > LONGEST_NAME;
         if path.as_os_str().len() > LONGEST_PATH || path.iter().any(is_long) {
             return Err(Refusal::TooLong);
@@ -152,7 +152,7 @@ impl Roots {
 
     /// A name as an absolute path without `.` and `..`. Only at its beginning `..` is sure to mean
     /// the directory above: the one we are in is spelled without links.
-    fn from_cwd(&self, name: &str) -> Result<PathBuf, Refusal> {
+    fn spelled_out(&self, name: &str) -> Result<PathBuf, Refusal> {
         let mut path = self.cwd.clone();
         let mut is_begun = false;
         if name.is_empty() {

@@ -134,7 +134,7 @@ impl Stage {
         let mut item = Item {
             name: name.clone(),
             directory: directory.map_err(failed)?,
-            path: root.path().join(parent),
+            path: root.real_path().join(parent),
             leaf: leaf.to_owned(),
             before: target.before.as_ref().map(|found| found.stamp),
             ours: None,
@@ -156,7 +156,7 @@ impl Stage {
             let parent = rustix::io::fcntl_dupfd_cloexec(parent, 0);
             match (parent, path.file_name()) {
                 (Ok(parent), Some(name)) => {
-                    let (name, path) = (name.to_owned(), root.path().join(path));
+                    let (name, path) = (name.to_owned(), root.real_path().join(path));
                     self.made.push(Made { parent, name, path });
                 }
                 (parent, _) => failed = parent.err(),

@@ -38,8 +38,8 @@ fn ours(yard: &Yard, text: &str) -> (bool, String) {
         Err(err) => return (false, format!("{err}\n")),
     };
     match apply_in_order(&patch, &yard.roots(), QUICK) {
-        Ok(applied) => (true, applied.summary()),
-        Err((_, err)) => (false, format!("{err}\n")),
+        (applied, Ok(())) => (true, applied.summary()),
+        (_, Err(err)) => (false, format!("{err}\n")),
     }
 }
 
