@@ -133,7 +133,7 @@ fn update(dice: &mut Dice, text: &mut String, name: &str, files: &BTreeMap<&str,
         if dice.is_one_in(5) && n_old != 1 && !ends_with_header(text) {
             text.push_str("*** End of File\n");
         }
-        if dice.is_one_in(12) {
+        if dice.is_one_in(12) && !ends_with_header(text) {
             text.push_str(&format!("{}\n", dice.pick(&NOISE)));
         }
     }
