@@ -60,7 +60,8 @@ pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
 /// The suite with the real agents, where nothing but loopback can be reached.
 fn real(filter: Option<&str>) -> anyhow::Result<()> {
     agents::install_all()?;
-    let packages = ["-p", "tieline-hub", "-p", "tieline", "-p", "tieline-testkit"];
+    let packages =
+        ["-p", "tieline-hub", "-p", "tieline", "-p", "tieline-testkit", "-p", "tieline-patch"];
     let target = || packages.into_iter().chain(["--features", "real-agents", "--test", "it"]);
     step("programs for the real agents", cargo(["build", "--workspace", "--bins", "--examples"]))?;
     step("the suite with the real agents, built", tests(target(), None).arg("--no-run"))?;

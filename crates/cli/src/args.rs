@@ -1,5 +1,6 @@
 //! The command line.
 
+mod apply_patch;
 mod mcp;
 mod task;
 
@@ -12,6 +13,7 @@ use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 
 use crate::exit;
 
+pub(crate) use apply_patch::ApplyPatchArgs;
 pub(crate) use mcp::McpArgs;
 pub(crate) use task::{
     TaskAnswerArgs, TaskArgs, TaskCommand, TaskFormat, TaskListArgs, TaskParseArgs, TaskRemoveArgs,
@@ -112,6 +114,7 @@ pub(crate) enum Command {
     Delete(DeleteArgs),
     Gc(GcArgs),
     Doctor(DoctorArgs),
+    ApplyPatch(ApplyPatchArgs),
     Notify(NotifyArgs),
     /// Print a completion script for a shell.
     Completions(CompletionsArgs),

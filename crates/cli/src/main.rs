@@ -2,6 +2,7 @@
 
 mod acp;
 mod agents;
+mod apply_patch;
 mod args;
 mod config;
 mod demo;
@@ -62,6 +63,7 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
         Command::Delete(args) => keep::delete(&global, &args),
         Command::Gc(args) => keep::gc(&global, &args),
         Command::Doctor(args) => doctor::doctor(&global, &args),
+        Command::ApplyPatch(args) => apply_patch::apply_patch(&args),
         Command::Notify(args) => notify::notify(&global, &args),
         Command::Completions(args) => page::completions(&args, Cli::command()),
         Command::Man(args) => page::man(&args, Cli::command()),

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Read};
 
 use crate::error::Error;
 
-/// No prompt is longer than this.
+/// No prompt and no patch is longer than this.
 const MOST: u64 = 16 << 20;
 
 /// The prompt: an argument, or the standard input.
@@ -26,17 +26,20 @@ pub(crate) fn read(argument: Option<&str>) -> Result<String, Error> {
 }
 
 fn from_stdin() -> Result<String, Error> {
+    stdin_text("prompt", "put it into a file and name it")
+}
+
+/// All of the standard input: what it is called, and what to do if there is too much of it.
+pub(crate) fn stdin_text(what: &str, otherwise: &str) -> Result<String, Error> {
     let mut bytes = Vec::new();
     io::stdin()
         .lock()
         .take(MOST + 1)
         .read_to_end(&mut bytes)
-        .map_err(|err| Error::usage(format!("cannot read the prompt from stdin: {err}")))?;
+        .map_err(|err| Error::usage(format!("cannot read the {what} from stdin: {err}")))?;
     if bytes.len() as u64 > MOST {
-        return Err(Error::usage(
-            "the prompt is longer than 16 MiB; put it into a file and name it",
-        ));
+        return Err(Error::usage(format!("the {what} is longer than 16 MiB; {otherwise}")));
     }
     String::from_utf8(bytes)
-        .map_err(|err| Error::usage(format!("the prompt is not UTF-8 text: {err}")))
+        .map_err(|err| Error::usage(format!("the {what} is not UTF-8 text: {err}")))
 }

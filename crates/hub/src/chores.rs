@@ -263,28 +263,9 @@ fn open(within: &[PathBuf], path: &Path, flags: OFlags) -> Result<std::fs::File,
     let file = place.open(flags).map_err(|err| failed(path, err))?;
     let file = std::fs::File::from(file);
     let is_file = file.metadata().map_err(|err| broken(path, &err))?.is_file();
-    match is_file && !is_of_kernel(&file) {
+    match is_file && !tieline_patch::beneath::is_of_kernel(&file) {
         true => Ok(file),
         false => Err(ChoreNews::failed(format!("{} is not a file", path.display()))),
-    }
-}
-
-/// What looks like a file and is the kernel's, our own environment for example.
-fn is_of_kernel(file: &std::fs::File) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        const PROC: i64 = 0x9fa0;
-        const SYS: i64 = 0x6265_6572;
-        rustix::fs::fstatfs(file).is_ok_and(|it| {
-            #[allow(clippy::unnecessary_cast, reason = "its width differs between machines")]
-            let kind = it.f_type as i64;
-            matches!(kind, PROC | SYS)
-        })
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = file;
-        false
     }
 }
 

@@ -1,6 +1,6 @@
 use crate::tieline::Tieline;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "demo",
     "list",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 13] = [
     "delete",
     "gc",
     "doctor",
+    "apply-patch",
     "notify",
     "completions",
     "man",
@@ -54,6 +55,7 @@ fn the_long_help_says_more_than_the_short_one() {
         ("fork", "must have had a turn"),
         ("gc", "events and transcripts always stay"),
         ("doctor", "Exits with 0"),
+        ("apply-patch", "all of it or nothing"),
         ("notify", "TIELINE_NOTIFY_SOCKET"),
         ("man", "man -l"),
     ] {

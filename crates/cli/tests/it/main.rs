@@ -6,6 +6,7 @@
 )]
 
 mod acp;
+mod apply_patch;
 mod bad_frames;
 mod bad_input;
 mod codex;

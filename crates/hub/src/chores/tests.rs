@@ -96,22 +96,6 @@ fn a_link_that_stays_inside_is_followed() {
 }
 
 #[test]
-fn the_way_without_the_kernels_help_takes_no_link_at_all() {
-    let yard = Yard::new();
-    symlink("src", yard.path("inside")).unwrap();
-    symlink(yard.secret(), yard.path("out")).unwrap();
-    let open = |path: &str| {
-        let opened = beneath::without_links(&yard.roots[0], Path::new(path), OFlags::RDONLY);
-        opened.map(drop)
-    };
-    assert_eq!(open("src/main.rs"), Ok(()));
-    assert_eq!(open("inside/main.rs"), Err(rustix::io::Errno::LOOP));
-    assert_eq!(open("out"), Err(rustix::io::Errno::LOOP));
-    assert_eq!(open("../secret"), Err(rustix::io::Errno::XDEV));
-    assert_eq!(open("src/nothing"), Err(rustix::io::Errno::NOENT));
-}
-
-#[test]
 fn a_new_file_gets_its_directories_and_only_files_are_touched() {
     let yard = Yard::new();
     yard.write(&yard.path("a/b/c.txt")).unwrap();

@@ -1,0 +1,273 @@
+//! Where a patch may write.
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::beneath::{self, DIRECTORY, Links};
+use crate::error::{Error, Refusal};
+
+/// What no patch changes without leave, at any depth of a root and whether it exists or not:
+/// settings and hooks there are run by others.
+pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".tieline"];
+
+/// The longest path and the longest name that Linux takes.
+const LONGEST_PATH: usize = 4095;
+const LONGEST_NAME: usize = 255;
+
+/// A directory below which files may be written. It is a handle: renaming it changes nothing.
+#[derive(Debug)]
+pub struct Root {
+    /// As it was named.
+    path: PathBuf,
+    /// Without links.
+    real: PathBuf,
+    directory: OwnedFd,
+}
+
+impl Root {
+    /// Opens a directory.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Root { path: path.to_owned(), source };
+        let real = std::fs::canonicalize(path).map_err(failed)?;
+        let directory = rustix::fs::open(&real, DIRECTORY, Mode::empty());
+        let path = std::path::absolute(path).map_err(failed)?;
+        Ok(Self { path, real, directory: directory.map_err(|err| failed(err.into()))? })
+    }
+
+    /// Its path without links, as it was when it was opened.
+    pub fn real_path(&self) -> &Path {
+        &self.real
+    }
+
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.directory
+    }
+
+    /// What of a path is below this directory, by its spelling.
+    fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.strip_prefix(&self.real).or_else(|_| path.strip_prefix(&self.path)).ok()
+    }
+}
+
+/// Where a patch may write, and where its paths begin.
+#[derive(Debug)]
+pub struct Roots {
+    cwd: PathBuf,
+    roots: Vec<Root>,
+    protected: Vec<String>,
+}
+
+/// A file that a patch names: below which root, by a path without links.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Spot {
+    pub(crate) root: usize,
+    pub(crate) below: PathBuf,
+    /// The name itself is a link to the file.
+    pub(crate) is_link: bool,
+}
+
+impl Roots {
+    /// One root, in which paths begin.
+    pub fn here(directory: &Path) -> Result<Self, Error> {
+        let root = Root::open(directory)?;
+        let cwd = root.real.clone();
+        Ok(Self { cwd, roots: vec![root], protected: PROTECTED.map(str::to_owned).to_vec() })
+    }
+
+    /// Several roots; paths begin in `cwd`, which need not be below one of them.
+    pub fn open(cwd: &Path, roots: &[PathBuf]) -> Result<Self, Error> {
+        let cwd = std::fs::canonicalize(cwd)
+            .map_err(|source| Error::Root { path: cwd.to_owned(), source })?;
+        let mut roots = roots.iter().map(|it| Root::open(it)).collect::<Result<Vec<_>, _>>()?;
+        // Of roots within each other the innermost is meant.
+        roots.sort_by_key(|root| std::cmp::Reverse(root.real.components().count()));
+        Ok(Self { cwd, roots, protected: PROTECTED.map(str::to_owned).to_vec() })
+    }
+
+    /// Other names than [`PROTECTED`] are protected; none, if somebody allowed it.
+    pub fn protecting(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.protected = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Where relative paths begin.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Where a path would lead: an error says that it is not to be touched. Nothing is written.
+    pub fn check(&self, name: &str) -> Result<(), Refusal> {
+        self.locate(name).map(drop)
+    }
+
+    /// The absolute path that a name means.
+    pub fn absolute(&self, name: &str) -> PathBuf {
+        self.spelled_out(name).unwrap_or_else(|_| self.cwd.join(name))
+    }
+
+    pub(crate) fn root(&self, spot: &Spot) -> Option<&Root> {
+        self.roots.get(spot.root)
+    }
+
+    /// The absolute path of a file.
+    pub(crate) fn path(&self, spot: &Spot) -> PathBuf {
+        self.root(spot).map(|root| root.real.join(&spot.below)).unwrap_or_default()
+    }
+
+    /// Finds a file by what a patch calls it.
+    pub(crate) fn locate(&self, name: &str) -> Result<Spot, Refusal> {
+        let spot = self.spell(name)?;
+        self.without_links(spot)
+    }
+
+    /// Where a name is by its spelling alone.
+    fn spell(&self, name: &str) -> Result<Spot, Refusal> {
+        if name.contains('\0') {
+            return Err(Refusal::Nul);
+        }
+        if name.contains('\\') {
+            return Err(Refusal::Backslash);
+        }
+        let path = self.spelled_out(name)?;
+        let is_long = |part: &OsStr| part.len() > LONGEST_NAME;
+        if path.as_os_str().len() > LONGEST_PATH || path.iter().any(is_long) {
+            return Err(Refusal::TooLong);
+        }
+        let found = self.roots.iter().enumerate();
+        let mut found = found.filter_map(|(index, root)| Some((index, root.below(&path)?)));
+        let (root, below) = found.next().ok_or(Refusal::Outside)?;
+        match below.as_os_str().is_empty() || name.ends_with(['/', '.']) && is_directory(name) {
+            true => Err(Refusal::NotAFile),
+            false => self.guarded(Spot { root, below: below.to_owned(), is_link: false }),
+        }
+    }
+
+    /// A name as an absolute path without `.` and `..`. Only at its beginning `..` is sure to mean
+    /// the directory above: the one we are in is spelled without links.
+    fn spelled_out(&self, name: &str) -> Result<PathBuf, Refusal> {
+        let mut path = self.cwd.clone();
+        let mut is_begun = false;
+        if name.is_empty() {
+            return Err(Refusal::Empty);
+        }
+        for part in Path::new(name).components() {
+            match part {
+                Component::Normal(part) => {
+                    path.push(part);
+                    is_begun = true;
+                }
+                Component::CurDir => {}
+                Component::ParentDir if is_begun || Path::new(name).is_absolute() => {
+                    return Err(Refusal::DotDot);
+                }
+                Component::ParentDir if !path.pop() => return Err(Refusal::Outside),
+                Component::ParentDir => {}
+                Component::RootDir | Component::Prefix(_) => path.push("/"),
+            }
+        }
+        Ok(path)
+    }
+
+    fn guarded(&self, spot: Spot) -> Result<Spot, Refusal> {
+        match spot.below.iter().any(|part| self.is_protected(part)) {
+            true => Err(Refusal::Protected),
+            false => Ok(spot),
+        }
+    }
+
+    /// Whether some file system could take a name for a protected one.
+    fn is_protected(&self, part: &OsStr) -> bool {
+        let part = part.to_string_lossy();
+        let is_seen = |it: &char| {
+            // These count for nothing in names on some systems.
+            !matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+                | '\u{206a}'..='\u{206f}' | '\u{feff}')
+        };
+        let part: String = part.chars().filter(is_seen).flat_map(char::to_lowercase).collect();
+        let part = part.trim_end_matches(['.', ' ']);
+        self.protected.iter().any(|name| part == name.to_lowercase())
+    }
+
+    /// The same file by a path without links, so that its whole spelling can be judged, and so that
+    /// whoever opens it later need follow none.
+    fn without_links(&self, spot: Spot) -> Result<Spot, Refusal> {
+        let Some(root) = self.roots.get(spot.root) else { return Err(Refusal::Outside) };
+        match beneath::open(&root.directory, &spot.below, NAME_ONLY, Links::None) {
+            Err(Errno::LOOP) => {}
+            Err(Errno::XDEV) => return Err(Refusal::Outside),
+            // What else is wrong is found by whoever opens it.
+            _ => return Ok(spot),
+        }
+        let (below, is_link) = follow(root, &spot.below)?;
+        let spot = self.guarded(Spot { root: spot.root, below, is_link })?;
+        match beneath::open(&root.directory, &spot.below, NAME_ONLY, Links::None) {
+            // It leads to nothing, or somebody is playing with it.
+            Err(Errno::LOOP | Errno::XDEV) => Err(Refusal::Link),
+            _ => Ok(spot),
+        }
+    }
+}
+
+/// A handle that can neither read nor write.
+const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+
+/// Where links lead: a path below the same root, and whether its last name was a link.
+fn follow(root: &Root, below: &Path) -> Result<(PathBuf, bool), Refusal> {
+    let mut rest = Vec::new();
+    let mut existing = below;
+    loop {
+        match beneath::open(&root.directory, existing, NAME_ONLY, Links::Inside) {
+            Ok(found) => {
+                let base = location(&root.directory).ok_or(Refusal::Link)?;
+                let real = location(&found).ok_or(Refusal::Link)?;
+                let mut real = real.strip_prefix(base).map_err(|_| Refusal::Outside)?.to_owned();
+                let is_link = rest.is_empty() && is_link(root, below, &real)?;
+                real.extend(rest.iter().rev());
+                return Ok((real, is_link));
+            }
+            Err(Errno::NOENT) => {
+                let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
+                    return Err(Refusal::Link);
+                };
+                rest.push(name);
+                existing = parent;
+            }
+            Err(Errno::NOTDIR) => return Err(Refusal::NotAFile),
+            Err(_) => return Err(Refusal::Outside),
+        }
+    }
+}
+
+/// Whether the last name of a path is a link, and not only one before it.
+fn is_link(root: &Root, below: &Path, real: &Path) -> Result<bool, Refusal> {
+    match (below.parent(), below.file_name()) {
+        (Some(parent), Some(name)) => Ok(follow(root, parent)?.0.join(name) != real),
+        _ => Ok(false),
+    }
+}
+
+/// Where an open file is now. Only a spelling to start from: what is opened by it is opened below
+/// the root again, without links.
+fn location(file: &OwnedFd) -> Option<PathBuf> {
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::read_link(link).ok().filter(|path| path.is_absolute())
+}
+
+fn is_directory(name: &str) -> bool {
+    name.ends_with('/') || name.ends_with("/.") || name == "."
+}
+
+/// A regular file for reading, opened without following a link.
+pub(crate) fn open_file(root: &Root, below: &Path) -> Result<File, Errno> {
+    // A pipe must not hold us up, and a terminal must not become ours.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    beneath::open(&root.directory, below, flags, Links::None).map(File::from)
+}
