@@ -1,0 +1,1 @@
+fn main(){ tieline_sandbox::init(); }
