@@ -1,21 +1,18 @@
 //! A started agent: its streams, its exit, and how it is ended.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::capture::Capture;
-use crate::message::{LEN, Order, Report, Step};
-use crate::spawner::{self, HostHandle, Started};
-use crate::{Captured, Error, Spec, spec};
+use crate::hosted::{self, Farewell, Hosted};
+use crate::spec::Tty;
+use crate::{Captured, Error, Spec, streams};
 
 /// The agent's standard input; closing it is the polite way to end most agents.
 pub type Stdin = pipe::Sender;
@@ -25,13 +22,6 @@ pub type Stdout = pipe::Receiver;
 
 /// How long output is still read after the leader has ended.
 pub const DRAIN: Duration = Duration::from_secs(2);
-
-/// How long a host may take to start its agent. Programs on a network file system are slow; a host
-/// program that is none would be silent for ever.
-const START_LIMIT: Duration = Duration::from_secs(10);
-
-/// How long [`Child::close`] waits for the host beyond the grace.
-const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// How much of stderr is kept.
 const STDERR_LIMIT: usize = 64 * 1024;
@@ -54,9 +44,7 @@ pub struct Child {
     stderr: Arc<StdMutex<Capture>>,
     stderr_pieces: Option<mpsc::Receiver<StderrChunk>>,
     stderr_task: Reader,
-    control: UnixStream,
-    inbox: Mutex<Inbox>,
-    host: HostHandle,
+    hosted: Hosted,
 }
 
 /// How the agent ended: exactly one of the two is there.
@@ -118,48 +106,23 @@ pub struct StderrChunk {
 ///
 /// Dropping the future ends whatever was started so far.
 pub async fn spawn(spec: Spec) -> Result<Child, Error> {
-    let body = spec.encode()?;
+    let (hosted, (stdin, outputs)) = hosted::start(&spec, Tty::None, streams::pipes).await?;
     let to_host = |source| Error::Host { source };
-    let Started { control, stdin, stdout, stderr, host } =
-        spawner::start().await.map_err(to_host)?;
-    control.set_nonblocking(true).map_err(to_host)?;
-    let mut control = UnixStream::from_std(control).map_err(to_host)?;
-    let stdin = Stdin::from_owned_fd(OwnedFd::from(stdin)).map_err(to_host)?;
-    let stdout = Stdout::from_owned_fd(OwnedFd::from(stdout)).map_err(to_host)?;
-    let stderr = Stdout::from_owned_fd(OwnedFd::from(stderr)).map_err(to_host)?;
-
-    let mut inbox = Inbox::default();
-    let started = timeout(START_LIMIT, async {
-        let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
-        control.write_all(&len.to_le_bytes()).await.ok()?;
-        control.write_all(&body).await.ok()?;
-        inbox.next(&control).await
-    });
-    match started.await {
-        Ok(Some(Report::Spawned(pid))) => {
-            let capture = Arc::new(StdMutex::new(Capture::new(STDERR_LIMIT)));
-            let (sender, receiver) = mpsc::channel(STDERR_QUEUE);
-            let reader = read_stderr(stderr, Arc::clone(&capture), sender);
-            tracing::debug!(pid, program = %spec.program.display(), "started");
-            Ok(Child {
-                pid,
-                stdin: Some(stdin),
-                stdout,
-                stderr: capture,
-                stderr_pieces: Some(receiver),
-                stderr_task: Reader(tokio::spawn(reader)),
-                control,
-                inbox: Mutex::new(inbox),
-                host,
-            })
-        }
-        Ok(Some(Report::Failed { step, errno })) => Err(failure(&spec, step, errno)),
-        Ok(_) => Err(Error::HostMissing),
-        Err(_) => {
-            host.kill();
-            Err(Error::HostMissing)
-        }
-    }
+    let stdin = Stdin::from_owned_fd(stdin).map_err(to_host)?;
+    let stdout = Stdout::from_owned_fd(outputs.stdout).map_err(to_host)?;
+    let stderr = Stdout::from_owned_fd(outputs.stderr).map_err(to_host)?;
+    let capture = Arc::new(StdMutex::new(Capture::new(STDERR_LIMIT)));
+    let (sender, receiver) = mpsc::channel(STDERR_QUEUE);
+    let reader = read_stderr(stderr, Arc::clone(&capture), sender);
+    Ok(Child {
+        pid: hosted.pid,
+        stdin: Some(stdin),
+        stdout,
+        stderr: capture,
+        stderr_pieces: Some(receiver),
+        stderr_task: Reader(tokio::spawn(reader)),
+        hosted,
+    })
 }
 
 /// Reads what is left in the pipe: until its end or until `limit` is over. What was read by then has
@@ -189,13 +152,7 @@ impl Child {
     ///
     /// If the host was lost the answer is `SIGKILL`, which is what the agent receives then.
     pub async fn exited(&self) -> Exit {
-        let mut inbox = self.inbox.lock().await;
-        while inbox.exit.is_none() {
-            if inbox.next(&self.control).await.is_none() {
-                self.note_end(&mut inbox);
-            }
-        }
-        inbox.exit.unwrap_or(LOST)
+        self.hosted.exited().await
     }
 
     /// Reads from the agent's standard output like [`tokio::io::AsyncReadExt::read`], but through a
@@ -206,39 +163,25 @@ impl Child {
 
     /// Sends a signal to the agent, not to its descendants. Does nothing if it has ended.
     pub fn signal(&self, signal: i32) {
-        self.order(Order::Signal(signal));
+        self.hosted.signal(signal);
     }
 
     /// Begins to end the agent and returns at once: `SIGTERM` to its group, after `grace` or shortly
     /// after its exit `SIGKILL` to every descendant.
     pub fn begin_stop(&self, grace: Duration) {
-        let grace = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-        self.order(Order::Stop(grace));
+        self.hosted.begin_stop(grace);
     }
 
     /// Kills the agent and every descendant and returns at once.
     pub fn begin_kill(&self) {
-        self.order(Order::Kill);
+        self.hosted.begin_kill();
     }
 
     /// Ends the agent as [`Child::begin_stop`] does and waits until no descendant is left, at most
     /// two seconds longer than `grace`.
     pub async fn close(mut self, grace: Duration) -> Closed {
         self.stdin = None;
-        self.begin_stop(grace);
-        let mut inbox = self.inbox.lock().await;
-        let finished = timeout(grace.saturating_add(CLOSE_LIMIT), async {
-            while inbox.gone.is_none() && inbox.next(&self.control).await.is_some() {}
-        });
-        if finished.await.is_err() {
-            tracing::warn!(pid = self.pid, "the host process does not answer and is killed");
-            self.host.kill();
-        } else {
-            self.note_end(&mut inbox);
-        }
-        let (killed, left) = inbox.gone.unwrap_or_default();
-        let exit = inbox.exit;
-        drop(inbox);
+        let Farewell { exit, killed, left } = self.hosted.close(grace).await;
         // Nobody can write any more, so the end of the pipe is at most a wakeup away.
         let read = timeout(Duration::from_millis(500), &mut self.stderr_task.0).await;
         if read.is_err() {
@@ -263,75 +206,11 @@ impl Child {
     pub async fn drain(&self, sink: impl FnMut(&[u8]), limit: Duration) -> Drained {
         drain(&self.stdout, sink, limit).await
     }
-
-    fn order(&self, order: Order) {
-        match rustix::io::write(&self.control, &order.encode()) {
-            Ok(LEN) => {}
-            // The host has ended, and so has everything it could be told to end.
-            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {}
-            result => tracing::warn!(pid = self.pid, ?result, "the host process takes no orders"),
-        }
-    }
-
-    /// The host has said its last word or was lost.
-    fn note_end(&self, inbox: &mut Inbox) {
-        if inbox.gone.is_none() {
-            tracing::warn!(pid = self.pid, "the host process was lost");
-        }
-        if inbox.exit.is_none() {
-            inbox.exit = Some(LOST);
-        }
-        self.host.release();
-    }
 }
 
 impl std::fmt::Debug for Child {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Child").field("pid", &self.pid).finish_non_exhaustive()
-    }
-}
-
-/// What became of an agent whose host was lost: the parent death signal kills it.
-const LOST: Exit = Exit { code: None, signal: Some(libc::SIGKILL) };
-
-/// What the host has told.
-#[derive(Default)]
-struct Inbox {
-    buffer: Vec<u8>,
-    exit: Option<Exit>,
-    gone: Option<(u32, u32)>,
-}
-
-impl Inbox {
-    /// The next report, `None` at the end of the connection. Can be cancelled: what was read stays.
-    async fn next(&mut self, control: &UnixStream) -> Option<Report> {
-        loop {
-            if let Some((bytes, rest)) = self.buffer.split_first_chunk::<LEN>() {
-                let report = Report::decode(*bytes)?;
-                self.buffer = rest.to_vec();
-                self.note(report);
-                return Some(report);
-            }
-            control.readable().await.ok()?;
-            let mut bytes = [0; 4 * LEN];
-            match control.try_read(&mut bytes) {
-                Ok(0) => return None,
-                Ok(n) => self.buffer.extend_from_slice(&bytes[..n]),
-                Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return None,
-            }
-        }
-    }
-
-    fn note(&mut self, report: Report) {
-        match report {
-            Report::Exited(code) => self.exit = Some(Exit { code: Some(code), signal: None }),
-            Report::Signaled(signal) => {
-                self.exit = Some(Exit { code: None, signal: Some(signal) });
-            }
-            Report::Gone { killed, left } => self.gone = Some((killed, left)),
-            Report::Spawned(_) | Report::Failed { .. } => {}
-        }
     }
 }
 
@@ -377,17 +256,5 @@ async fn read(stdout: &Stdout, buffer: &mut [u8]) -> io::Result<usize> {
             Err(err) if err.kind() == io::ErrorKind::WouldBlock => {}
             result => return result,
         }
-    }
-}
-
-fn failure(spec: &Spec, step: Step, errno: i32) -> Error {
-    let source = io::Error::from_raw_os_error(errno);
-    match step {
-        Step::Fork => Error::Host { source },
-        Step::Directory => Error::Directory { path: spec.cwd.clone(), source },
-        Step::Execute if errno == libc::ENOENT && !spec.program.exists() => {
-            Error::NotFound { program: spec::shown(&spec.program) }
-        }
-        Step::Execute => Error::Spawn { program: spec::shown(&spec.program), source },
     }
 }

@@ -4,6 +4,38 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 
+/// What a command that a model asked for may know of our environment.
+const FOR_TOOLS: [&str; 23] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_ADDRESS",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_IDENTIFICATION",
+    "LC_MEASUREMENT",
+    "LC_MESSAGES",
+    "LC_MONETARY",
+    "LC_NAME",
+    "LC_NUMERIC",
+    "LC_PAPER",
+    "LC_TELEPHONE",
+    "LC_TIME",
+];
+
+/// Parts of names that a pattern does not let through. Coarser than [`looks_secret`]: here nothing is
+/// lost that could not be named.
+const NOT_BY_PATTERN: [&str; 8] =
+    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE"];
+
 /// The environment of a child. `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Env(BTreeMap<OsString, OsString>);
@@ -44,6 +76,31 @@ impl Env {
                 && (!looks_secret(&name)
                     || own_prefixes.iter().any(|prefix| name.starts_with(prefix))
                     || pass.iter().any(|passed| *passed == name))
+        };
+        Env(variables.into_iter().filter(|(name, _)| wanted(name)).collect())
+    }
+
+    /// What a command that a model asked for may know: where programs are, who the user is, language
+    /// and time zone, and what `allowed` adds.
+    ///
+    /// An entry of `allowed` is a name or a pattern in which `*` stands for anything. A name that looks
+    /// like a secret's gets through only if it is written out.
+    pub fn for_tools(
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+        allowed: &[String],
+    ) -> Env {
+        let by_pattern = |name: &str| {
+            let upper = name.to_ascii_uppercase();
+            !NOT_BY_PATTERN.iter().any(|part| upper.contains(part))
+                && allowed.iter().any(|pattern| matches(pattern, name))
+        };
+        let wanted = |name: &OsStr| {
+            let Some(name) = name.to_str() else { return false };
+            !name.is_empty()
+                && !name.contains('=')
+                && (FOR_TOOLS.contains(&name)
+                    || allowed.iter().any(|it| it == name)
+                    || by_pattern(name))
         };
         Env(variables.into_iter().filter(|(name, _)| wanted(name)).collect())
     }
@@ -104,6 +161,20 @@ fn looks_secret(name: &str) -> bool {
         })
 }
 
+/// Whether a name is what a pattern means, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut name) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The first place where it fits leaves the most for what follows.
+        let Some((_, after)) = name.split_once(part) else { return false };
+        name = after;
+    }
+    name.ends_with(last)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,6 +217,43 @@ mod tests {
                 "CLAUDECODE",
             ],
         );
+    }
+
+    #[track_caller]
+    fn check_tools(allowed: &[&str], kept: &[&str], dropped: &[&str]) {
+        let variables = kept.iter().chain(dropped).map(|name| ((*name).into(), "v".into()));
+        let allowed: Vec<String> = allowed.iter().map(|it| (*it).to_owned()).collect();
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        assert_eq!(Env::for_tools(variables, &allowed).names().collect::<Vec<_>>(), kept);
+    }
+
+    #[test]
+    fn tools_are_told_what_is_on_the_list_and_no_more() {
+        check_tools(
+            &[],
+            &["PATH", "HOME", "LC_ALL", "LANG", "TZ"],
+            &["EDITOR", "LC_API", "PATHS", "path", "HOME_TOKEN", "LD_PRELOAD", "SSH_AUTH_SOCK"],
+        );
+        check_tools(
+            &["CARGO_*", "*_PROXY", "A*B*C", "GITHUB_TOKEN", "*"],
+            &["CARGO_HOME", "HTTP_PROXY", "AxBxC", "GITHUB_TOKEN", "PATH", "KNOWN"],
+            &["CARGO_REGISTRY_TOKEN", "MY_KEYBOARD", "GITLAB_TOKEN", "DB_passwd"],
+        );
+        check_tools(
+            &["CARGO_*", "A*B*C", "*_X"],
+            &["CARGO_", "ABC", "A_B_B_C", "_X"],
+            &["XCARGO_", "ABCD", "AC", "BC", "_XY"],
+        );
+    }
+
+    #[test]
+    fn three_hundred_planted_variables_do_not_reach_tools() {
+        let words = ["API_KEY", "SECRET", "TOKEN", "PASSWORD", "URL", "DSN"];
+        let planted = (0..300).map(|n| format!("PLANTED_{}_{n}", words[n % words.len()]));
+        let variables = planted.chain(["PATH".into()]).map(|name| (name.into(), "v".into()));
+        let env = Env::for_tools(variables, &[]);
+        assert_eq!(env.names().collect::<Vec<_>>(), ["PATH"]);
     }
 
     #[test]

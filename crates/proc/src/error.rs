@@ -75,6 +75,12 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The new terminal could not be made the program's own.
+    #[error("cannot give the program a terminal")]
+    Terminal {
+        /// What the system said.
+        source: io::Error,
+    },
     /// The host process itself could not be started.
     #[error("cannot start the host process")]
     Host {

@@ -21,7 +21,7 @@
 //! * A process that called [`init`] starts children through this crate only: when a host is lost,
 //!   every child that is not a known host is taken for an orphan of it and killed.
 //! * An agent sees the file descriptors 0, 1 and 2, has no controlling terminal and leads its own
-//!   session.
+//!   session. So does a [`Job`], which may have a new terminal of its own, but never ours.
 //! * Output that nobody reads never blocks us, and stderr never blocks the agent.
 //!
 //! # Limits
@@ -38,12 +38,15 @@ mod detach;
 mod env;
 mod error;
 mod host;
+mod hosted;
+mod job;
 mod message;
 mod replace;
 mod resolve;
 mod run;
 mod spawner;
 mod spec;
+mod streams;
 mod sys;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -54,8 +57,10 @@ pub use detach::{detach, lead_session};
 pub use env::Env;
 pub use error::Error;
 pub use host::init;
+pub use job::{Job, JobClosed, Stream, Streams, start_job};
 pub use replace::replace;
 pub use resolve::{resolve, resolve_explicit};
 pub use run::{Output, RunLimits, run};
 pub use spawner::set_host_program;
 pub use spec::Spec;
+pub use streams::TerminalSize;

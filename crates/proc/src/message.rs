@@ -38,6 +38,7 @@ pub(crate) enum Step {
     Fork,
     Directory,
     Execute,
+    Terminal,
 }
 
 impl Step {
@@ -46,11 +47,14 @@ impl Step {
             Step::Fork => 0,
             Step::Directory => 1,
             Step::Execute => 2,
+            Step::Terminal => 3,
         }
     }
 
     pub(crate) fn from_number(number: i32) -> Option<Step> {
-        [Step::Fork, Step::Directory, Step::Execute].into_iter().find(|s| s.number() == number)
+        [Step::Fork, Step::Directory, Step::Execute, Step::Terminal]
+            .into_iter()
+            .find(|step| step.number() == number)
     }
 }
 

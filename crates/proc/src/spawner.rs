@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[cfg(target_os = "linux")]
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
-use std::io::{self, PipeReader, PipeWriter};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
@@ -35,10 +35,6 @@ const RELEASE_LIMIT: Duration = Duration::from_secs(22);
 #[cfg(target_os = "linux")]
 const HUNT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How much of an agent's output waits in its pipe; by default it is 64 KiB.
-#[cfg(target_os = "linux")]
-const STDOUT_PIPE: usize = 256 * 1024;
-
 /// Chooses which executable serves as host, for processes whose own `main` does not begin with
 /// [`init`](crate::init). By default it is the running executable itself.
 pub fn set_host_program(path: PathBuf) {
@@ -54,18 +50,23 @@ pub(crate) fn adopt_orphans() {
 }
 
 /// A started host and our ends of everything. Dropping it ends the tree.
-pub(crate) struct Started {
+pub(crate) struct Started<E> {
     pub(crate) control: UnixStream,
-    pub(crate) stdin: PipeWriter,
-    pub(crate) stdout: PipeReader,
-    pub(crate) stderr: PipeReader,
+    pub(crate) ends: E,
     pub(crate) host: HostHandle,
 }
 
-/// Starts a host that waits for its spec.
-pub(crate) async fn start() -> io::Result<Started> {
+/// Starts a host that waits for its spec. `open` gives our ends of the streams and those of the
+/// process to be started. It is called on the spawner's thread: where a descriptor cannot be opened
+/// and marked at once, no host is started in between.
+pub(crate) async fn start<E: Send + 'static>(
+    open: impl FnOnce() -> io::Result<(E, [OwnedFd; 3])> + Send + 'static,
+) -> io::Result<Started<E>> {
     let (reply, started) = oneshot::channel();
-    send(Request::Start(reply))?;
+    send(Request::Start(Box::new(move |spawner| {
+        // A caller that went away drops the result, and that ends the host.
+        reply.send(open().and_then(|(ends, its)| spawner.start(ends, its))).ok();
+    })))?;
     started.await.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?
 }
 
@@ -104,7 +105,7 @@ impl Drop for HostHandle {
 /// The channel has no capacity limit because `Drop` sends into it and must not wait. What it can
 /// hold is limited all the same: one start for each waiting caller, two more for each host.
 enum Request {
-    Start(oneshot::Sender<io::Result<Started>>),
+    Start(Box<dyn FnOnce(&mut Spawner) + Send>),
     Release(i32),
     Kill(i32),
 }
@@ -141,11 +142,7 @@ impl Spawner {
             };
             pause = (pause * 2).min(Duration::from_millis(20));
             match request {
-                Ok(Request::Start(reply)) => {
-                    let started = self.start();
-                    // A caller that went away drops the result, and that ends the host.
-                    reply.send(started).ok();
-                }
+                Ok(Request::Start(start)) => start(self),
                 Ok(Request::Release(pid)) => {
                     pause = Duration::from_millis(1);
                     if let Some(released) = self.hosts.get_mut(&pid) {
@@ -160,19 +157,16 @@ impl Spawner {
         }
     }
 
-    fn start(&mut self) -> io::Result<Started> {
+    fn start<E>(
+        &mut self,
+        ends: E,
+        [stdin, stdout, stderr]: [OwnedFd; 3],
+    ) -> io::Result<Started<E>> {
         let (program, env) = (host_program()?, loader_variables());
-        let (agent_stdin, stdin) = io::pipe()?;
-        let (stdout, agent_stdout) = io::pipe()?;
-        #[cfg(target_os = "linux")]
-        // An agent in a hurry is held up less often; where a user may have no more, it stays as it is.
-        rustix::pipe::fcntl_setpipe_size(&stdout, STDOUT_PIPE).ok();
-        let (stderr, agent_stderr) = io::pipe()?;
         let (control, host_control) = UnixStream::pair()?;
         // Sources must lie above the targets 0 to 3, or one would overwrite another.
         let above = |fd: OwnedFd| rustix::io::fcntl_dupfd_cloexec(&fd, 4);
-        let streams =
-            [above(agent_stdin.into())?, above(agent_stdout.into())?, above(agent_stderr.into())?];
+        let streams = [above(stdin)?, above(stdout)?, above(stderr)?];
         let host_control = above(host_control.into())?;
         let pid = sys::spawn_host(
             &program,
@@ -183,7 +177,7 @@ impl Spawner {
         )?;
         self.hosts.insert(pid, None);
         let host = HostHandle { pid, released: AtomicBool::new(false) };
-        Ok(Started { control, stdin, stdout, stderr, host })
+        Ok(Started { control, ends, host })
     }
 
     fn kill(&self, pid: i32) {

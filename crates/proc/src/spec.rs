@@ -33,15 +33,17 @@ impl Spec {
         self
     }
 
-    /// The body of the first message to the host: the counts of arguments and variables, then every
-    /// string with the zero byte that ends it, so that the host can execute from this very buffer.
-    pub(crate) fn encode(&self) -> Result<Vec<u8>, Error> {
+    /// The body of the first message to the host: whether there is a terminal, the counts of arguments
+    /// and variables, then every string with the zero byte that ends it, so that the host can execute
+    /// from this very buffer.
+    pub(crate) fn encode(&self, tty: Tty) -> Result<Vec<u8>, Error> {
         for path in [&self.program, &self.cwd] {
             if !path.is_absolute() {
                 return Err(Error::NotAbsolute { path: path.clone() });
             }
         }
         let mut body = Vec::with_capacity(4096);
+        body.push(u8::from(tty == Tty::Stdin));
         body.extend_from_slice(&count(self.args.len()).to_le_bytes());
         body.extend_from_slice(&count(self.env.len()).to_le_bytes());
         push(&mut body, self.program.as_os_str(), || "the program's path".into())?;
@@ -74,8 +76,18 @@ impl std::fmt::Debug for Spec {
     }
 }
 
+/// Which terminal the process shall have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tty {
+    /// None, not even ours.
+    None,
+    /// The one that is its standard input becomes its controlling terminal.
+    Stdin,
+}
+
 /// A [`Spec`] as the host received it.
 pub(crate) struct Image<'a> {
+    pub(crate) tty: Tty,
     pub(crate) program: &'a std::ffi::CStr,
     pub(crate) cwd: &'a std::ffi::CStr,
     pub(crate) args: Vec<&'a std::ffi::CStr>,
@@ -85,7 +97,9 @@ pub(crate) struct Image<'a> {
 impl Image<'_> {
     /// `None` if the body was not written by [`Spec::encode`].
     pub(crate) fn decode(body: &[u8]) -> Option<Image<'_>> {
-        let (n_args, rest) = body.split_first_chunk::<4>()?;
+        let (tty, rest) = body.split_first()?;
+        let tty = if *tty == 0 { Tty::None } else { Tty::Stdin };
+        let (n_args, rest) = rest.split_first_chunk::<4>()?;
         let (n_env, rest) = rest.split_first_chunk::<4>()?;
         let mut strings =
             rest.split_inclusive(|byte| *byte == 0).map(std::ffi::CStr::from_bytes_with_nul);
@@ -94,7 +108,7 @@ impl Image<'_> {
         let cwd = next()?;
         let args = (0..u32::from_le_bytes(*n_args)).map(|_| next()).collect::<Option<_>>()?;
         let env = (0..u32::from_le_bytes(*n_env)).map(|_| next()).collect::<Option<_>>()?;
-        Some(Image { program, cwd, args, env })
+        Some(Image { tty, program, cwd, args, env })
     }
 }
 
@@ -125,8 +139,9 @@ mod tests {
     fn a_spec_survives_the_way_to_the_host() {
         let mut spec = Spec::new("/bin/echo", "/tmp").arg("").arg("two words");
         spec.env.set("A", "1=2");
-        let body = spec.encode().unwrap();
+        let body = spec.encode(Tty::Stdin).unwrap();
         let image = Image::decode(&body).unwrap();
+        assert_eq!(image.tty, Tty::Stdin);
         assert_eq!(image.program, c"/bin/echo");
         assert_eq!(image.cwd, c"/tmp");
         assert_eq!(image.args, [c"", c"two words"]);
@@ -138,7 +153,7 @@ mod tests {
 
     #[test]
     fn zero_bytes_are_refused_without_showing_the_value() {
-        let refused = |spec: Spec| spec.encode().unwrap_err().to_string();
+        let refused = |spec: Spec| spec.encode(Tty::None).unwrap_err().to_string();
         let base = || Spec::new("/bin/echo", "/tmp");
         assert_eq!(refused(base().arg("a").arg("sec\0ret")), "argument 2 contains a zero byte");
         let mut spec = base();

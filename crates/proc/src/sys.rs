@@ -6,8 +6,10 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use tokio::io::unix::AsyncFd;
+
 use crate::message::Step;
-use crate::spec::Image;
+use crate::spec::{Image, Tty};
 
 /// Where the host finds its control socket.
 const CONTROL: RawFd = 3;
@@ -158,7 +160,11 @@ pub(crate) fn fork_agent(image: &Image<'_>, exec_failed: BorrowedFd<'_>) -> io::
             libc::_exit(1);
         }
         restore_signals();
-        let step = if libc::chdir(image.cwd.as_ptr()) == -1 {
+        // We lead a session without a terminal since `setsid`, so it can have this one. The cast: the
+        // type of an `ioctl` number differs between systems.
+        let step = if image.tty == Tty::Stdin && libc::ioctl(0, libc::TIOCSCTTY as _, 0) == -1 {
+            Step::Terminal
+        } else if libc::chdir(image.cwd.as_ptr()) == -1 {
             Step::Directory
         } else {
             libc::execve(image.program.as_ptr(), argv.as_ptr(), env.as_ptr());
@@ -209,6 +215,13 @@ pub(crate) fn release_streams() {
             };
         }
     }
+}
+
+/// Has the runtime say when a descriptor can be read or written.
+pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, and only its owner closes it, which is the `AsyncFd` from here on
+    // and gives nothing but shared references to it.
+    Ok(unsafe { AsyncFd::register(fd)? })
 }
 
 /// Memory of a megabyte and more goes back to the system once it is free. The C library would raise

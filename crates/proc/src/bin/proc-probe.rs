@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tieline_proc::{RunLimits, Spec};
+use tieline_proc::{RunLimits, Spec, Streams, TerminalSize};
 
 /// The variable by which the tests find a probe's descendants.
 const MARK: &str = "PROC_PROBE_MARK";
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     #[cfg(target_os = "linux")]
-    if !words.iter().any(|word| ["supervise", "churn", "measure"].contains(word)) {
+    if !words.iter().any(|word| ["supervise", "supervise-tty", "churn", "measure"].contains(word)) {
         // An agent is no supervisor: its orphans must come to its host.
         rustix::process::set_child_subreaper(None).ok();
     }
@@ -88,6 +88,10 @@ fn act(mut words: &[&str]) -> io::Result<u8> {
                 writeln!(out, "{}", if tty.is_ok() { "tty" } else { "no tty" })?;
                 alone
             }
+            "print-tty-name" => {
+                writeln!(out, "{}", terminal_name())?;
+                alone
+            }
             "get-tty" => {
                 get_tty()?;
                 alone
@@ -97,6 +101,7 @@ fn act(mut words: &[&str]) -> io::Result<u8> {
             },
             "exit" => return Ok(u8::try_from(number()?).unwrap_or(98)),
             "supervise" => return supervise(next()?, with_word),
+            "supervise-tty" => return supervise_tty(next()?, with_word),
             "churn" => return churn(number()?),
             "measure" => return measure(number()?),
             other => return Err(io::Error::other(format!("unknown verb {other}"))),
@@ -252,6 +257,34 @@ fn supervise(mark: &str, verbs: &[&str]) -> io::Result<u8> {
     })?;
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(0)
+}
+
+/// Starts a job with these verbs on a terminal and passes on what it shows.
+fn supervise_tty(mark: &str, verbs: &[&str]) -> io::Result<u8> {
+    let mut spec = probe(verbs)?;
+    spec.env.set(MARK, mark);
+    runtime()?.block_on(async {
+        let streams = Streams::Terminal(TerminalSize::default());
+        let job = tieline_proc::start_job(spec, streams).await.map_err(io::Error::other)?;
+        let mut out = io::stdout();
+        let mut buffer = [0; 4096];
+        while let Some((_, n)) = job.read(&mut buffer).await {
+            out.write_all(&buffer[..n])?;
+            out.flush()?;
+        }
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(0)
+}
+
+/// The controlling terminal by its number, which `/proc` tells: `/dev/tty` is everybody's name for it.
+fn terminal_name() -> String {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    match after_name.split_whitespace().nth(4) {
+        None | Some("0") => "no tty".into(),
+        Some(number) => format!("tty {number}"),
+    }
 }
 
 /// Runs many short commands and says what is left of them.

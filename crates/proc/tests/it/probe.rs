@@ -37,6 +37,10 @@ impl Mark {
         Mark(format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
     pub(crate) fn spec(&self, verbs: &str) -> Spec {
         let mut spec = spec(verbs);
         spec.env.set(MARK, &self.0);
