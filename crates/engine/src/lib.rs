@@ -4,5 +4,6 @@
 //! as lines, events go out as lines.
 #![warn(missing_docs)]
 
+pub mod command;
 pub mod plan;
 pub mod truncate;
