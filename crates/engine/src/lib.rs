@@ -3,3 +3,7 @@
 //! It speaks the queue protocol ([`tieline_wire::sqeq`]) like any other agent: submissions come in
 //! as lines, events go out as lines.
 #![warn(missing_docs)]
+
+pub mod command;
+pub mod plan;
+pub mod truncate;

@@ -26,6 +26,8 @@ pub mod jsonrpc;
 pub mod markers;
 pub mod ndjson;
 pub mod raw;
+pub mod responses;
 pub mod sqeq;
+pub mod sse;
 pub mod tagged;
 pub mod text;

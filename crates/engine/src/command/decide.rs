@@ -1,0 +1,237 @@
+//! Whether a command or a patch goes ahead, waits for an answer, or does not happen.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use tieline_event::AskWhen;
+
+use super::known::{Safety, safety_of};
+use super::rules::{Rules, Verdict, proposed_rule};
+use super::script::segments;
+use super::terms::{Ask, Granular, Sandbox, Terms};
+
+#[cfg(test)]
+mod tests;
+
+/// A command that the model wants to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Its words.
+    pub command: &'a [String],
+    /// The model wants it outside of the sandbox.
+    pub escalate: bool,
+    /// The model's own words on why.
+    pub justification: Option<&'a str>,
+    /// What the model would have as the prefix of a rule.
+    pub suggested: Option<&'a [String]>,
+    /// Somebody said yes to exactly this for the rest of the session.
+    pub granted: bool,
+}
+
+/// What becomes of a command or a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// It goes ahead.
+    Run {
+        /// Held by this.
+        within: Sandbox,
+    },
+    /// Somebody is asked.
+    Ask {
+        /// Why.
+        reason: String,
+        /// The words of a rule that would make the question needless.
+        proposed_rule: Option<Vec<String>>,
+        /// Held by this, once it is approved.
+        within: Sandbox,
+    },
+    /// It does not happen, and the model is told.
+    Forbid {
+        /// Why, and what to do instead.
+        reason: String,
+    },
+}
+
+/// What becomes of a command.
+///
+/// A harmless command stays in the sandbox even if the model wants it outside: it can read there.
+/// Where nobody is asked, a wish to leave the sandbox has no effect.
+pub fn decide(terms: &Terms, asked: &Asked<'_>, rules: &Rules) -> Decision {
+    let parts = segments(asked.command);
+    let (open, ruled) = match rules.judge(&parts) {
+        Verdict::Forbid(reason) => return Decision::Forbid { reason },
+        Verdict::Prompt(reason) => (Vec::new(), Some(reason)),
+        Verdict::AllowAll if !terms.plan => return Decision::Run { within: terms.outside() },
+        Verdict::AllowAll => (parts.clone(), None),
+        Verdict::Open(open) => (open, None),
+    };
+    let leaves = asked.escalate && terms.sandbox.is_ours();
+    if asked.granted && !terms.plan {
+        return Decision::Run { within: if leaves { terms.outside() } else { terms.approved } };
+    }
+    let question = Question { terms, asked, parts: &parts, leaves };
+    if let Some(reason) = ruled {
+        return question.ask(Sort::Rule, reason);
+    }
+    let inside = Decision::Run { within: terms.sandbox };
+    match (safety_of(&open), terms.ask) {
+        (Safety::Safe, _) => inside,
+        (Safety::Dangerous, _) => {
+            question.ask(Sort::Sandbox, "it can destroy what cannot be brought back".to_owned())
+        }
+        (Safety::Unknown, Ask::When(AskWhen::Untrusted)) => {
+            question.ask(Sort::Sandbox, "it is not known to be harmless".to_owned())
+        }
+        (Safety::Unknown, Ask::When(AskWhen::OnRequest) | Ask::Granular(_)) if leaves => {
+            question.ask(Sort::Sandbox, "it is to run outside of the sandbox".to_owned())
+        }
+        (Safety::Unknown, _) => inside,
+    }
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Rule,
+    Sandbox,
+}
+
+/// A question that comes up, if questions are asked.
+struct Question<'a> {
+    terms: &'a Terms,
+    asked: &'a Asked<'a>,
+    parts: &'a [Vec<String>],
+    leaves: bool,
+}
+
+impl Question<'_> {
+    fn ask(&self, sort: Sort, reason: String) -> Decision {
+        if self.terms.plan {
+            return Decision::Forbid {
+                reason: format!("{reason}, and nothing is changed while planning"),
+            };
+        }
+        let is_asked = match self.terms.ask {
+            Ask::When(AskWhen::Never) => false,
+            Ask::When(_) => true,
+            Ask::Granular(sorts) => match sort {
+                Sort::Rule => sorts.rules,
+                Sort::Sandbox => sorts.sandbox_approval,
+            },
+        };
+        if !is_asked {
+            return Decision::Forbid {
+                reason: format!("{reason}, and nobody is asked here; find another way"),
+            };
+        }
+        // With a rule of the user's own in the way, another one would not help.
+        let proposed = match sort {
+            Sort::Rule => None,
+            Sort::Sandbox => proposed_rule(self.parts, self.asked.suggested),
+        };
+        let said = self.asked.justification.map(str::trim).filter(|words| !words.is_empty());
+        Decision::Ask {
+            reason: said.map_or(reason, str::to_owned),
+            proposed_rule: proposed,
+            within: if self.leaves { self.terms.outside() } else { self.terms.approved },
+        }
+    }
+}
+
+/// What becomes of a patch.
+///
+/// `inside_roots` says that every path of it is in the workspace or in another place that could be
+/// written; `granted` that somebody said yes to all of its paths for the rest of the session.
+pub fn decide_patch(terms: &Terms, inside_roots: bool, granted: bool) -> Decision {
+    let within = match inside_roots {
+        true if terms.sandbox.is_ours() => Sandbox::WorkspaceWrite,
+        _ => terms.outside(),
+    };
+    let run = Decision::Run { within };
+    let forbid = |reason: &str| Decision::Forbid { reason: reason.to_owned() };
+    let ask =
+        |reason: &str| Decision::Ask { reason: reason.to_owned(), proposed_rule: None, within };
+    if terms.plan {
+        return forbid("nothing is changed while planning; put the change into the plan");
+    }
+    if granted {
+        return run;
+    }
+    let is_held = match terms.sandbox {
+        Sandbox::ReadOnly => false,
+        Sandbox::WorkspaceWrite => inside_roots,
+        Sandbox::None | Sandbox::External => true,
+    };
+    match terms.ask {
+        Ask::When(AskWhen::Untrusted) => ask("every change is asked for"),
+        _ if is_held => run,
+        Ask::When(AskWhen::Never) | Ask::Granular(Granular { sandbox_approval: false, .. }) => {
+            forbid(
+                "patch rejected: it writes outside of what may be written, and nobody is asked here",
+            )
+        }
+        Ask::When(AskWhen::OnRequest | AskWhen::OnFailure) | Ask::Granular(_) => {
+            ask("it writes outside of what may be written")
+        }
+    }
+}
+
+/// What somebody said yes to for the rest of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Granted {
+    commands: HashSet<(Vec<String>, PathBuf, bool)>,
+    files: HashSet<PathBuf>,
+}
+
+impl Granted {
+    /// Remembers a command: exactly these words, there, with or without the sandbox.
+    pub fn command(&mut self, command: &[String], cwd: &Path, escalate: bool) {
+        self.commands.insert((command.to_vec(), cwd.to_owned(), escalate));
+    }
+
+    /// Whether exactly this was allowed.
+    pub fn has_command(&self, command: &[String], cwd: &Path, escalate: bool) -> bool {
+        self.commands.contains(&(command.to_vec(), cwd.to_owned(), escalate))
+    }
+
+    /// Remembers the files of a patch.
+    pub fn files<'a>(&mut self, paths: impl IntoIterator<Item = &'a Path>) {
+        self.files.extend(paths.into_iter().map(Path::to_owned));
+    }
+
+    /// Whether each of these files was allowed.
+    pub fn has_files<'a>(&self, paths: impl IntoIterator<Item = &'a Path>) -> bool {
+        paths.into_iter().all(|path| self.files.contains(path))
+    }
+}
+
+/// Whether a command looks as if the sandbox had kept it from something. It can only be guessed.
+pub fn looks_denied(exit_code: i32, output: &str) -> bool {
+    /// 128 and the number of SIGSYS, which the filter of system calls raises.
+    const BY_FILTER: i32 = 128 + 31;
+    const WORDS: [&str; 7] = [
+        "operation not permitted",
+        "permission denied",
+        "read-only file system",
+        "seccomp",
+        "sandbox",
+        "landlock",
+        "failed to write file",
+    ];
+    match exit_code {
+        BY_FILTER => true,
+        // Wrong usage, not a program, no such program.
+        0 | 2 | 126 | 127 => false,
+        _ => {
+            let output = output.to_lowercase();
+            WORDS.iter().any(|word| output.contains(word))
+        }
+    }
+}
+
+/// Why somebody is asked to let a command run again outside of the sandbox, if they are, after it
+/// was kept from something there.
+pub fn retry_outside(terms: &Terms) -> Option<&'static str> {
+    let asks = matches!(terms.ask, Ask::When(AskWhen::OnFailure | AskWhen::Untrusted));
+    (asks && terms.sandbox.is_ours()).then_some("command failed; retry without sandbox?")
+}
