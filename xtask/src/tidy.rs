@@ -19,7 +19,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("hub", &["event", "agent", "proc", "patch", "store"]),
     ("front", &["event", "wire", "proc", "hub"]),
     ("cli", &["event", "agent", "proc", "sandbox", "patch", "store", "engine", "hub", "front"]),
-    ("cli", &["event", "agent", "proc", "sandbox", "store", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];
