@@ -156,12 +156,7 @@ impl Core {
     }
 
     fn answered(&mut self, response: Option<String>, usage: TokenUsage) {
-        let total = &mut self.total_usage;
-        total.input_tokens += usage.input_tokens;
-        total.cached_input_tokens += usage.cached_input_tokens;
-        total.output_tokens += usage.output_tokens;
-        total.reasoning_output_tokens += usage.reasoning_output_tokens;
-        total.total_tokens += usage.total_tokens;
+        add(&mut self.total_usage, &usage);
         self.last_usage = usage;
         self.fresh = false;
         if let Some(response) = response {
@@ -272,4 +267,25 @@ impl Core {
     pub(crate) async fn keep(&mut self) -> Result<(), Failure> {
         self.scribe.keep().await
     }
+
+    /// A conversation beside this one, with the same context, of which nothing is kept.
+    pub(crate) fn aside(&self, items: Vec<Item>) -> Self {
+        let scribe = Scribe::none();
+        let mut aside = Self::new(self.session.clone(), self.context.clone(), scribe);
+        aside.items = items;
+        aside
+    }
+
+    /// What a conversation beside this one used counts here.
+    pub(crate) fn count(&mut self, aside: &Self) {
+        add(&mut self.total_usage, &aside.total_usage);
+    }
+}
+
+fn add(total: &mut TokenUsage, usage: &TokenUsage) {
+    total.input_tokens += usage.input_tokens;
+    total.cached_input_tokens += usage.cached_input_tokens;
+    total.output_tokens += usage.output_tokens;
+    total.reasoning_output_tokens += usage.reasoning_output_tokens;
+    total.total_tokens += usage.total_tokens;
 }

@@ -60,7 +60,8 @@ pub(crate) const VERSION: u32 = 1;
 
 /// Writes the journal of one session.
 pub(crate) struct Scribe {
-    journal: Arc<dyn Journal>,
+    /// None for a conversation of which nothing is kept.
+    journal: Option<Arc<dyn Journal>>,
     session: String,
     /// What was not handed over yet.
     waiting: Vec<Vec<u8>>,
@@ -68,11 +69,19 @@ pub(crate) struct Scribe {
 
 impl Scribe {
     pub(crate) fn new(journal: Arc<dyn Journal>, session: String) -> Self {
-        Self { journal, session, waiting: Vec::new() }
+        Self { journal: Some(journal), session, waiting: Vec::new() }
+    }
+
+    /// Keeps nothing.
+    pub(crate) fn none() -> Self {
+        Self { journal: None, session: String::new(), waiting: Vec::new() }
     }
 
     /// Notes an entry; it is on disk after the next [`keep`](Self::keep).
     pub(crate) fn note(&mut self, entry: &Entry) {
+        if self.journal.is_none() {
+            return;
+        }
         match serde_json::to_vec(entry) {
             Ok(entry) => self.waiting.push(entry),
             // Nothing in it is not JSON.
@@ -91,7 +100,10 @@ impl Scribe {
             return Ok(());
         }
         let entries = std::mem::take(&mut self.waiting);
-        self.journal.append(&self.session, entries).await
+        match &self.journal {
+            Some(journal) => journal.append(&self.session, entries).await,
+            None => Ok(()),
+        }
     }
 }
 

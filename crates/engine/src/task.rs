@@ -69,6 +69,11 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
+    /// The conversation is longer than the model can read.
+    pub(crate) fn is_too_long(&self) -> bool {
+        self.info == Some("context_window_exceeded".into())
+    }
+
     /// As the protocol tells it.
     pub(crate) fn event(&self) -> ErrorEvent<'_> {
         ErrorEvent {
@@ -118,7 +123,9 @@ pub(crate) async fn run(
         Work::Compact => {
             compact::run(core, shared, id, compact::Why::Asked).await.map(|()| End::default())
         }
-        Work::Review { target, hint } => review::run(core, shared, id, &target, hint).await,
+        Work::Review { target, hint } => {
+            Box::pin(review::run(core, shared, id, &target, hint)).await
+        }
         Work::Undo => small::undo(core, shared, id).await,
         Work::Rollback(turns) => small::roll_back(core, shared, id, turns).await,
         Work::Shell(command) => small::shell(core, shared, id, command).await,

@@ -1,0 +1,76 @@
+//! The engine as one of our agents.
+
+use std::sync::Arc;
+
+use tieline_agent::codex_proto::ProtoDriver;
+use tieline_agent::{Agent, Inside, Launch, Launching, Plan};
+use tieline_event::{AskWhen, Mode, Policy, Reach};
+
+use crate::context::{Asking, Context, Reaching};
+use crate::serve::{Setup, serve};
+use crate::settings::Settings;
+
+/// The engine: an agent within this process.
+pub struct Engine {
+    name: String,
+    settings: Arc<Settings>,
+}
+
+impl Engine {
+    /// An engine under a name.
+    pub fn new(name: impl Into<String>, settings: Settings) -> Self {
+        Self { name: name.into(), settings: Arc::new(settings) }
+    }
+}
+
+impl Agent for Engine {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
+        Box::pin(async move {
+            let settings = Arc::clone(&self.settings);
+            let setup = Setup {
+                context: context(&settings, &launch),
+                settings,
+                extras: launch.extras.clone(),
+                resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
+            };
+            let driver = Box::new(ProtoDriver::engine(&launch));
+            let run = Box::new(move |pipe| Box::pin(serve(setup, pipe)) as tieline_agent::Running);
+            Ok(Plan::inside(Inside { name: "engine", run }, driver))
+        })
+    }
+}
+
+/// The context of a session before its first turn, which brings its own.
+fn context(settings: &Settings, launch: &Launch<'_>) -> Context {
+    let policy = launch.policy.unwrap_or(Policy::of(launch.mode));
+    Context {
+        cwd: launch.workspace.to_owned(),
+        asking: match policy.ask {
+            AskWhen::Untrusted => Asking::Untrusted,
+            AskWhen::OnFailure => Asking::OnFailure,
+            AskWhen::OnRequest => Asking::OnRequest,
+            AskWhen::Never => Asking::Never,
+        },
+        reaching: match policy.reach {
+            Reach::ReadOnly => Reaching::ReadOnly,
+            Reach::WorkspaceWrite => Reaching::Workspace {
+                roots: launch.extras.directories.clone(),
+                network: false,
+                tmpdir: true,
+                slash_tmp: true,
+            },
+            Reach::DangerFullAccess => Reaching::Everything,
+        },
+        model: launch.model.unwrap_or(&settings.model).to_owned(),
+        effort: launch.effort.map(str::to_owned).or_else(|| settings.effort.clone()),
+        summary: "auto".to_owned(),
+        plan: launch.mode == Mode::Plan && launch.policy.is_none(),
+        personality: settings.personality.clone(),
+        instructions: None,
+        base: None,
+    }
+}
