@@ -7,3 +7,4 @@
 pub mod command;
 pub mod plan;
 pub mod truncate;
+pub mod model;
