@@ -14,8 +14,12 @@ use toml::de::{DeTable, DeValue};
 use crate::args::{FormatArg, OnRequestArg};
 use crate::error::Error;
 
+mod engine;
+
 #[cfg(test)]
 mod tests;
+
+pub(crate) use engine::{EngineConfig, ProviderConfig, ServerConfig};
 
 /// What the user wrote down.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +31,7 @@ pub(crate) struct Config {
     pub(crate) format: Option<FormatArg>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) idle_sleep: Option<Duration>,
+    pub(crate) engine: EngineConfig,
     /// The tables of agents, by name.
     agents: BTreeMap<String, AgentConfig>,
 }
@@ -169,7 +174,11 @@ impl Reader<'_> {
             match name {
                 "defaults" => self.defaults(self.table(name, value)?, &mut config)?,
                 "agents" => self.agents(self.table(name, value)?, &mut config)?,
-                _ => return Err(self.unknown(key.span(), "", name, &["defaults", "agents"])),
+                "engine" => config.engine = self.engine(self.table(name, value)?)?,
+                _ => {
+                    let known = ["defaults", "agents", "engine"];
+                    return Err(self.unknown(key.span(), "", name, &known));
+                }
             }
         }
         Ok(config)

@@ -1,12 +1,13 @@
 //! The engine as one of our agents.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tieline_agent::codex_proto::ProtoDriver;
 use tieline_agent::{Agent, Inside, Launch, Launching, Plan};
-use tieline_event::{AskWhen, Mode, Policy, Reach};
+use tieline_event::{AskWhen, Failure, Mode, Policy, Reach};
 
 use crate::context::{Asking, Context, Reaching};
+use crate::model::Client;
 use crate::serve::{Setup, serve};
 use crate::settings::Settings;
 
@@ -14,12 +15,24 @@ use crate::settings::Settings;
 pub struct Engine {
     name: String,
     settings: Arc<Settings>,
+    /// One for all sessions, so that they share connections.
+    client: OnceLock<Client>,
 }
 
 impl Engine {
     /// An engine under a name.
     pub fn new(name: impl Into<String>, settings: Settings) -> Self {
-        Self { name: name.into(), settings: Arc::new(settings) }
+        Self { name: name.into(), settings: Arc::new(settings), client: OnceLock::new() }
+    }
+
+    fn client(&self) -> Result<Client, Failure> {
+        if let Some(client) = self.client.get() {
+            return Ok(client.clone());
+        }
+        let settings = &self.settings;
+        let client = Client::new(settings.provider.clone())
+            .map_err(|error| error.explain(&settings.provider, &settings.model))?;
+        Ok(self.client.get_or_init(|| client).clone())
     }
 }
 
@@ -34,6 +47,7 @@ impl Agent for Engine {
             let setup = Setup {
                 context: context(&settings, &launch),
                 settings,
+                client: self.client()?,
                 extras: launch.extras.clone(),
                 resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
             };

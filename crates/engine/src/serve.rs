@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::core::Core;
 use crate::journal::{self, Scribe};
 use crate::lists;
+use crate::model::Client;
 use crate::order::{Order, What};
 use crate::out::Out;
 use crate::settings::Settings;
@@ -31,6 +32,7 @@ const LONGEST: usize = 64 << 20;
 /// What a session begins with.
 pub(crate) struct Setup {
     pub(crate) settings: Arc<Settings>,
+    pub(crate) client: Client,
     pub(crate) context: Context,
     pub(crate) extras: Extras,
     /// The session to go on with, and whether to branch off from it.
@@ -75,8 +77,8 @@ struct Session {
 
 impl Session {
     async fn open(setup: Setup, pipe: &Pipe, out: Out) -> Result<Self, Failure> {
-        let Setup { settings, context, extras, resume } = setup;
-        let shared = Shared::new(settings, extras, out).await?;
+        let Setup { settings, client, context, extras, resume } = setup;
+        let shared = Shared::new(settings, client, extras, out).await?;
         let scribe = |session: &str| Scribe::new(Arc::clone(&pipe.journal), session.to_owned());
         let core = match resume {
             None => {
@@ -213,7 +215,8 @@ impl Session {
     /// Tells how a task ended. Whatever ran for it is gone by then.
     async fn finish(&mut self, id: &str, end: Result<End, Stop>) {
         let out = self.shared.out.clone();
-        self.shared.commands.stop_turn().await;
+        self.shared.commands.interrupt();
+        self.shared.begin_diff();
         let steered = self.shared.take_steered();
         let end = match end {
             Ok(End { message }) => {

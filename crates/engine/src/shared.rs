@@ -55,11 +55,10 @@ struct Begun {
 impl Shared {
     pub(crate) async fn new(
         settings: Arc<Settings>,
+        client: Client,
         extras: Extras,
         out: Out,
     ) -> Result<Arc<Self>, Failure> {
-        let client = Client::shared(&settings.provider)
-            .map_err(|error| error.explain(&settings.provider, &settings.model))?;
         let path = rules_file(&settings.config_dir);
         let rules = tokio::task::spawn_blocking(move || Rules::load(&path)).await;
         let rules = match rules {

@@ -8,7 +8,7 @@ mod compact;
 mod review;
 mod small;
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use tieline_event::{Failure, ReviewTarget};
 use tieline_wire::responses::Item;
@@ -20,11 +20,11 @@ use tieline_wire::text::Str;
 
 use crate::core::Core;
 use crate::calls;
-use crate::model::ModelError;
+use crate::model::{Backoff, ModelError};
 use crate::order::Piece;
 use crate::say;
 use crate::shared::Shared;
-use crate::turn::{self, Step, Wish};
+use crate::turn::{self, Broken, Step, Wish};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -65,20 +65,20 @@ pub(crate) struct Trouble {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     /// The same for programs, in the protocol's words.
-    pub(crate) info: Option<serde_json::Value>,
+    pub(crate) info: Option<Raw<'static>>,
 }
 
 impl Trouble {
     /// The conversation is longer than the model can read.
     pub(crate) fn is_too_long(&self) -> bool {
-        self.info == Some("context_window_exceeded".into())
+        self.info.as_ref().is_some_and(|info| info.get() == "\"context_window_exceeded\"")
     }
 
     /// As the protocol tells it.
     pub(crate) fn event(&self) -> ErrorEvent<'_> {
         ErrorEvent {
             message: Str::Borrowed(&self.message),
-            codex_error_info: self.info.as_ref().and_then(|info| Raw::of(info).ok()),
+            codex_error_info: self.info.clone(),
             additional_details: self.hint.as_deref().map(Str::Borrowed),
         }
     }
@@ -98,14 +98,14 @@ impl Stop {
 
     pub(crate) fn of_model(error: &ModelError, shared: &Shared, model: &str) -> Self {
         let Failure { message, hint, .. } = error.explain(&shared.settings.provider, model);
-        Self::Failed(Trouble { message, hint, info: Some(error.info()) })
+        Self::Failed(Trouble { message, hint, info: Some(error.codex_error_info()) })
     }
 }
 
 /// Does the work.
 pub(crate) async fn run(
     core: &mut Core,
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     id: &str,
     work: Work,
 ) -> Result<End, Stop> {
@@ -147,7 +147,7 @@ pub(crate) fn settle(core: &mut Core, stop: &Stop) {
 
 async fn user_turn(
     core: &mut Core,
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     id: &str,
     pieces: &[Piece],
     schema: Option<&str>,
@@ -173,7 +173,7 @@ async fn user_turn(
 /// Asks the model until it has nothing more to do.
 pub(super) async fn to_the_end(
     core: &mut Core,
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     id: &str,
     wish: &Wish<'_>,
 ) -> Result<End, Stop> {
@@ -200,32 +200,26 @@ pub(super) async fn to_the_end(
 /// One answer of the model with what it asks for, tried again when the way to it fails.
 async fn step(
     core: &mut Core,
-    shared: &std::sync::Arc<Shared>,
+    shared: &Arc<Shared>,
     id: &str,
     wish: &Wish<'_>,
 ) -> Result<Step, Stop> {
-    let most = shared.settings.provider.stream_max_retries;
-    let mut n_retries = 0;
+    let mut backoff = Backoff::for_stream(&shared.settings.provider);
     loop {
         let error = match turn::attempt(core, shared, id, wish).await {
             Ok(step) => return Ok(step),
-            Err(turn::Broken::Stop(stop)) => return Err(stop),
-            Err(turn::Broken::Model(error)) => error,
+            Err(Broken::Stop(stop)) => return Err(stop),
+            Err(Broken::Model(error)) => error,
         };
-        let Some(wait) = error.wait(n_retries).filter(|_| n_retries < most) else {
+        let Some(wait) = backoff.next(&error) else {
             return Err(Stop::of_model(&error, shared, &core.context.model));
         };
-        n_retries += 1;
         let event = ErrorEvent {
-            message: Str::Owned(format!("Reconnecting... {n_retries}/{most}")),
-            codex_error_info: Raw::of(&error.info()).ok(),
+            message: Str::Owned(wait.announcement()),
+            codex_error_info: Some(error.codex_error_info()),
             additional_details: Some(Str::Owned(error.to_string())),
         };
         shared.out.send(id, EventMsg::StreamError(event)).await;
-        sleep(wait).await;
+        tokio::time::sleep(wait.delay).await;
     }
-}
-
-async fn sleep(wait: Duration) {
-    tokio::time::sleep(wait).await;
 }

