@@ -8,3 +8,4 @@ pub mod command;
 pub mod plan;
 pub mod truncate;
 pub mod model;
+pub mod exec;
