@@ -1,5 +1,6 @@
 //! What an agent tells when it was asked, and what came of a review.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::body;
@@ -81,6 +82,27 @@ body! {
         description: Str<'a>,
         /// What may follow the name.
         argument_hint: Str<'a>,
+    }
+}
+
+body! {
+    /// The models there are.
+    ListModelsResponse<'a> {
+        /// Each.
+        models: Vec<Model<'a>>,
+    }
+}
+
+body! {
+    /// A model.
+    Model<'a> {
+        /// What to pass as the model.
+        model: Str<'a>,
+        /// What to show.
+        display_name: Str<'a>,
+    } ? {
+        /// What it is good for.
+        description: Str<'a>,
     }
 }
 
@@ -169,7 +191,7 @@ body! {
 }
 
 /// From which line to which.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LineRange {
     /// The first.
