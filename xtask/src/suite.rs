@@ -103,7 +103,8 @@ pub(crate) fn bench(args: &bench::Args) -> anyhow::Result<()> {
 }
 
 pub(crate) fn schema() -> anyhow::Result<()> {
-    let mut test = tests(["-p", "tieline-event"], Some("schema"));
+    let mut test =
+        tests(["-p", "tieline-event", "-p", "tieline-wire"], Some("schema_in_the_repository"));
     step("schema", test.env("UPDATE_EXPECT", "1"))
 }
 

@@ -211,7 +211,7 @@ pub(crate) fn prompts(it: &sqeq::ListCustomPromptsResponse<'_>) -> Report {
 /// The models there are.
 pub(crate) fn models(it: &sqeq::ListModelsResponse<'_>) -> Report {
     let model = |it: &sqeq::Model<'_>| ModelInfo {
-        id: it.id.to_string(),
+        id: it.model.to_string(),
         name: it.display_name.to_string(),
         description: it.description.as_deref().map(str::to_owned),
     };

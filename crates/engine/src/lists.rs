@@ -85,7 +85,7 @@ pub(crate) async fn tools(shared: &Shared) -> EventMsg<'static> {
 /// The models.
 pub(crate) fn models(shared: &Shared) -> EventMsg<'static> {
     let model = |it: tieline_event::ModelInfo| Model {
-        id: it.id.into(),
+        model: it.id.into(),
         display_name: it.name.into(),
         description: it.description.map(Str::Owned),
     };

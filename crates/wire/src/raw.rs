@@ -1,8 +1,10 @@
 //! JSON that is passed on as the text it was written in.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -61,6 +63,20 @@ impl fmt::Debug for Raw<'_> {
 impl<'a> From<&'a RawValue> for Raw<'a> {
     fn from(raw: &'a RawValue) -> Self {
         Self::Borrowed(raw)
+    }
+}
+
+impl JsonSchema for Raw<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Raw".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        true.into()
     }
 }
 

@@ -18,11 +18,13 @@ mod event;
 mod op;
 mod policy;
 mod reply;
+pub mod schema;
 mod work;
 
 #[cfg(test)]
 mod tests;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::raw::Raw;
@@ -37,7 +39,7 @@ pub use reply::*;
 pub use work::*;
 
 /// What a client asks, under an id of its own.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub struct Submission<'a> {
     /// The client's id.
@@ -47,7 +49,7 @@ pub struct Submission<'a> {
 }
 
 /// What an agent tells, under the id of the submission that began the task.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub struct Event<'a> {
     /// The submission's id; empty for what nobody asked for.

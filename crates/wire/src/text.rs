@@ -1,8 +1,10 @@
 //! A string that borrows from its line where it can.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Deref;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +67,20 @@ impl From<Str<'_>> for String {
             Str::Borrowed(text) => text.to_owned(),
             Str::Owned(text) => text,
         }
+    }
+}
+
+impl JsonSchema for Str<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
     }
 }
 

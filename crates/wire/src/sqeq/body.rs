@@ -13,7 +13,9 @@ macro_rules! body {
         })?
     ) => {
         $(#[$meta])*
-        #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
+        #[derive(
+            Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
         // Every body that borrows calls its lifetime so.
         #[serde(default, bound(deserialize = "'de: 'a"))]
         pub struct $name<$life> {
@@ -49,6 +51,17 @@ macro_rules! words {
                     $(Self::$variant => $word,)*
                     Self::Other(word) => word,
                 }
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                // The set may grow, so the words are examples.
+                schemars::json_schema!({"type": "string", "examples": [$($word),*]})
             }
         }
 

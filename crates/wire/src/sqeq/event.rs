@@ -1,8 +1,10 @@
 //! What an agent tells: the kinds, and the bodies about session, turn and text.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::{body, words};
+use super::op::InputItem;
 use super::policy::{ApprovalPolicy, CollaborationKind, Effort, SandboxPolicy};
 use super::{reply, work};
 use crate::raw::Raw;
@@ -11,6 +13,7 @@ use crate::text::Str;
 
 tagged! {
     /// What an agent tells.
+    #[derive(JsonSchema)]
     pub enum EventMsg<'a> by "type" {
         /// The session is there.
         SessionConfigured(Box<SessionConfigured<'a>>) = "session_configured",
@@ -127,6 +130,8 @@ tagged! {
         SkillsUpdateAvailable = "skills_update_available",
         /// The prompts there are.
         ListCustomPromptsResponse(reply::ListCustomPromptsResponse<'a>) = "list_custom_prompts_response",
+        /// The models there are.
+        ListModelsResponse(reply::ListModelsResponse<'a>) = "list_models_response",
         /// The tools there are.
         McpListToolsResponse(work::McpListToolsResponse<'a>) = "mcp_list_tools_response",
         /// The models there are. No program has it; the op without an answer is of little use.
@@ -141,6 +146,7 @@ tagged! {
         ExitedReviewMode(reply::ExitedReviewMode<'a>) = "exited_review_mode",
     } else {
         /// An event without a body here: one of [`EventMsg::PASSED_ON`], or one that is not known.
+        #[schemars(skip)]
         Unknown(Unknown<'a>),
     }
 }
@@ -261,14 +267,28 @@ body! {
         /// What the model said last.
         last_agent_message: Option<Str<'a>>,
     } ? {
-        /// The provider's id of the last answer. The protocol's description has it, no program.
+        /// The provider's id of the last answer, a bookmark that a later turn can go on from. The
+        /// protocol's description has it, none of the old programs.
         response_id: Str<'a>,
+        /// What is over: an answer of the model with what it asked for (`turn`), or all of it
+        /// (`task`). Where it is missing, all.
+        scope: Scope,
         /// The turn's id.
         turn_id: Str<'a>,
         /// What went wrong.
         error: Raw<'a>,
         /// How long it took.
         duration_ms: u64,
+    }
+}
+
+words! {
+    /// What is over.
+    Scope {
+        /// One answer of the model, with the work it asked for.
+        Turn = "turn",
+        /// The whole task.
+        Task = "task",
     }
 }
 
@@ -334,7 +354,7 @@ body! {
 }
 
 /// How many tokens.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TokenInfo {
     /// Since the session began.
@@ -346,7 +366,7 @@ pub struct TokenInfo {
 }
 
 /// Tokens as the provider counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TokenUsage {
     /// Read, with those from the cache.
@@ -377,7 +397,7 @@ body! {
 }
 
 /// How much of a limit is used.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RateWindow {
     /// From 0 to 100.
@@ -394,7 +414,7 @@ pub struct RateWindow {
 }
 
 /// The last turns were forgotten.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadRolledBack {
     /// How many.
@@ -541,11 +561,23 @@ body! {
 
 tagged! {
     /// An item, in the form of newer versions. The older events say the same.
+    #[derive(JsonSchema)]
     pub enum TurnItem<'a> by "type" {
+        /// What the user said.
+        UserMessage(UserMessageItem<'a>) = "UserMessage",
+        /// What the model said.
+        AgentMessage(AgentMessageItem<'a>) = "AgentMessage",
+        /// What the model thought.
+        Reasoning(ReasoningItem<'a>) = "Reasoning",
         /// A proposed plan.
         Plan(PlanItem<'a>) = "Plan",
+        /// The web was searched.
+        WebSearch(WebSearchItem<'a>) = "WebSearch",
+        /// The memory was shortened.
+        ContextCompaction(ItemName<'a>) = "ContextCompaction",
     } else {
         /// Any other.
+        #[schemars(skip)]
         Other(Unknown<'a>),
     }
 }
@@ -563,5 +595,73 @@ body! {
         id: Str<'a>,
         /// The text.
         text: Str<'a>,
+    }
+}
+
+body! {
+    /// What the user said.
+    UserMessageItem<'a> {
+        /// Its id.
+        id: Str<'a>,
+        /// Its pieces.
+        content: Vec<InputItem<'a>>,
+    }
+}
+
+body! {
+    /// What the model said.
+    AgentMessageItem<'a> {
+        /// Its id.
+        id: Str<'a>,
+        /// Its pieces: `{"type": "Text", "text": …}`.
+        content: Vec<MessagePiece<'a>>,
+    } ? {
+        /// `commentary` or `final_answer`.
+        phase: Str<'a>,
+    }
+}
+
+tagged! {
+    /// A piece of what the model said.
+    #[derive(JsonSchema)]
+    pub enum MessagePiece<'a> by "type" {
+        /// Text.
+        Text(Text<'a>) = "Text",
+    } else {
+        /// One that is not known.
+        #[schemars(skip)]
+        Unknown(Unknown<'a>),
+    }
+}
+
+body! {
+    /// What the model thought.
+    ReasoningItem<'a> {
+        /// Its id.
+        id: Str<'a>,
+        /// Summed up, part by part.
+        summary_text: Vec<Str<'a>>,
+        /// Word for word, part by part.
+        raw_content: Vec<Str<'a>>,
+    }
+}
+
+body! {
+    /// The web was searched.
+    WebSearchItem<'a> {
+        /// Its id.
+        id: Str<'a>,
+        /// What for.
+        query: Str<'a>,
+        /// A search, a page that was opened, a word that was looked for in it.
+        action: Raw<'a>,
+    }
+}
+
+body! {
+    /// Nothing but a name.
+    ItemName<'a> {
+        /// Its id.
+        id: Str<'a>,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::body::body;
@@ -14,10 +15,14 @@ use crate::text::Str;
 
 tagged! {
     /// What a client asks.
+    #[derive(JsonSchema)]
     pub enum Op<'a> by "type" {
         /// Configure the session; must come first in the protocol's description, and is gone from
         /// the programs since 0.22.
         ConfigureSession(Box<ConfigureSession<'a>>) = "configure_session",
+        /// Show the token of a listener; comes before everything else where one is asked for. An
+        /// addition.
+        Authenticate(Authenticate<'a>) = "authenticate",
         /// Stop the running task.
         Interrupt = "interrupt",
         /// Say something, with the context as it is.
@@ -76,12 +81,14 @@ tagged! {
         Shutdown = "shutdown",
     } else {
         /// An op that is not known.
+        #[schemars(skip)]
         Unknown(Unknown<'a>),
     }
 }
 
 tagged! {
     /// A piece of what the user says.
+    #[derive(JsonSchema)]
     pub enum InputItem<'a> by "type" {
         /// Text.
         Text(TextItem<'a>) = "text",
@@ -95,6 +102,7 @@ tagged! {
         Mention(NamedItem<'a>) = "mention",
     } else {
         /// One that is not known.
+        #[schemars(skip)]
         Unknown(Unknown<'a>),
     }
 }
@@ -173,6 +181,16 @@ body! {
         notify: Vec<Str<'a>>,
         /// The recorded session to go on with.
         resume_path: Str<'a>,
+        /// The conversation to go on with, by its key or session id. An addition.
+        resume: Str<'a>,
+    }
+}
+
+body! {
+    /// Shows the token of a listener.
+    Authenticate<'a> {
+        /// The token.
+        token: Str<'a>,
     }
 }
 
@@ -184,6 +202,9 @@ body! {
     } ? {
         /// The form the last message must have.
         final_output_json_schema: Raw<'a>,
+        /// Go on from this bookmark of an earlier answer, leaving out what came after it.
+        #[serde(alias = "last_response_id")]
+        response_id: Str<'a>,
     }
 }
 
@@ -211,13 +232,14 @@ body! {
         collaboration_mode: CollaborationMode<'a>,
         /// How to speak.
         personality: Personality,
-        /// The answer of the provider to go on from. The protocol's description has it, no program.
+        /// Go on from this bookmark of an earlier answer, leaving out what came after it.
+        #[serde(alias = "last_response_id")]
         response_id: Str<'a>,
     }
 }
 
 /// Changes the context from the next turn on. What is missing stays as it is.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, bound(deserialize = "'de: 'a"))]
 pub struct OverrideTurnContext<'a> {
     /// Where to work.
@@ -285,7 +307,7 @@ body! {
 }
 
 /// Answers by the id of their question.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answers {
     /// By id.
@@ -293,7 +315,7 @@ pub struct Answers {
 }
 
 /// What was answered to one question.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AnswerList {
     /// Labels that were chosen, or text.
@@ -328,7 +350,7 @@ body! {
 }
 
 /// What a tool of the client gave back.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub struct DynamicToolOutput<'a> {
     /// Texts and pictures.
@@ -356,7 +378,7 @@ body! {
 }
 
 /// Gives a line of input back.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GetHistoryEntry {
     /// Which line.
@@ -366,7 +388,7 @@ pub struct GetHistoryEntry {
 }
 
 /// Forgets the last turns.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ThreadRollback {
     /// How many.

@@ -1,5 +1,6 @@
 //! What an agent tells when it was asked, and what came of a review.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::body;
@@ -95,8 +96,8 @@ body! {
 body! {
     /// A model.
     Model<'a> {
-        /// What to call it by.
-        id: Str<'a>,
+        /// What to pass as the model.
+        model: Str<'a>,
         /// What to show.
         display_name: Str<'a>,
     } ? {
@@ -190,7 +191,7 @@ body! {
 }
 
 /// From which line to which.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LineRange {
     /// The first.

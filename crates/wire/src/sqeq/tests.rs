@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use expect_test::expect;
+use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -270,6 +270,46 @@ fn an_event_of_another_shape_still_says_what_it_is() {
     assert_eq!(sniff(line), Some(expected));
     assert_eq!(sniff(br#"{"id":1,"msg":{"type":"x","call_id":[]}}"#).unwrap().kind, "x");
     assert_eq!(sniff(b"[1]"), None);
+}
+
+#[test]
+fn schema_in_the_repository_is_the_one_these_types_make() {
+    expect_file!["../../schema/sqeq.v1.json"].assert_eq(&schema::json_schema());
+}
+
+#[test]
+fn the_schema_takes_every_line_and_nothing_else() {
+    let schema: Value = serde_json::from_str(&schema::json_schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    for line in SUBMISSIONS.lines().chain(EVENTS.lines()) {
+        let told = value(line.as_bytes());
+        let trouble: Vec<String> =
+            validator.iter_errors(&told).map(|error| error.to_string()).collect();
+        assert!(trouble.is_empty(), "{line}: {trouble:?}");
+    }
+    // What is written has every field that is always there.
+    for line in EVENTS.lines() {
+        let written = value(&event(line).to_line());
+        assert!(validator.is_valid(&written), "{written}");
+    }
+    for line in [
+        r#"{"id":"1"}"#,
+        r#"{"id":1,"op":{"type":"interrupt"}}"#,
+        r#"{"id":"1","op":{"type":"no_such_op"}}"#,
+        r#"{"id":"1","op":{"type":"user_input","items":"hi"}}"#,
+        r#"{"id":"1","msg":{"type":"task_complete"}}"#,
+        r#"{"id":"1","msg":{"type":"agent_message","message":7}}"#,
+        r#"{"id":"1","msg":{"type":"patch_apply_begin","call_id":"c","auto_approved":true,"changes":{"/a":{"type":"moved"}}}}"#,
+    ] {
+        assert!(!validator.is_valid(&value(line.as_bytes())), "{line}");
+    }
+}
+
+#[test]
+fn a_bookmark_has_two_names_on_the_way_in() {
+    let line = r#"{"id":"1","op":{"type":"user_turn","items":[],"last_response_id":"resp_1"}}"#;
+    let Op::UserTurn(turn) = submission(line).op else { panic!("a turn") };
+    assert_eq!(turn.response_id.as_deref(), Some("resp_1"));
 }
 
 fn any_json() -> impl Strategy<Value = Value> {

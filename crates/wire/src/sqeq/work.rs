@@ -1,5 +1,6 @@
 //! What an agent tells about its work: commands, patches, tools, and what it asks on the way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::body::{body, words};
@@ -9,7 +10,7 @@ use crate::raw::Raw;
 use crate::text::Str;
 
 /// How long something took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Duration {
     /// Whole seconds.
@@ -234,7 +235,7 @@ body! {
 }
 
 /// A question. Its words are spelled unlike the rest of this protocol.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub struct Question<'a> {
     /// Under which its answer is given.
@@ -278,7 +279,7 @@ body! {
 }
 
 /// A tool of the client is wanted. Its words are spelled unlike the rest of this protocol.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub struct DynamicToolCallRequest<'a> {
     /// The call's id.
@@ -376,7 +377,7 @@ body! {
 }
 
 /// What a tool gave back: `{"Ok": …}` or `{"Err": "…"}`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub enum McpResult<'a> {
     /// An answer, which may say that it failed.
@@ -392,7 +393,7 @@ impl Default for McpResult<'_> {
 }
 
 /// A tool's answer.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 pub struct McpOutput<'a> {
     /// Texts, pictures, documents.
