@@ -97,6 +97,11 @@ async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
         None => (None, 0),
     };
     let items = core.items.get(from..).unwrap_or_default();
+    let sees = settings.sees(&context.model);
+    let input = match previous {
+        Some(_) => history::for_follow_up(items, sees),
+        None => history::for_request(items, sees),
+    };
     let tools: Arc<[Tool]> = match wish.bare {
         true => Arc::from([]),
         false => shared.tools(context).await,
@@ -125,7 +130,7 @@ async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
         prompt_cache_key: Some(core.session.clone()),
         previous_response_id: previous,
         text: schema,
-        ..Request::new(context.model.clone(), history::for_request(items, settings.sees(&context.model)))
+        ..Request::new(context.model.clone(), input)
     }
 }
 

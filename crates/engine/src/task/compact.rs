@@ -38,7 +38,7 @@ pub(crate) async fn run(
         return Ok(());
     }
     let summary = summary(core, shared, id, before.clone()).await?;
-    let shorter = history::compacted(&before, &summary);
+    let shorter = history::compacted(&before, persona::SUMMARY_PREFIX, &summary);
     core.compacted(shorter);
     core.keep().await?;
     shared.out.put(id, EventMsg::ContextCompacted);
