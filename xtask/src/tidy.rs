@@ -17,6 +17,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("front", &["event", "wire", "proc", "hub"]),
     ("cli", &["event", "agent", "proc", "store", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
+    ("fuzz", &["event", "wire", "agent", "cli"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];
 
