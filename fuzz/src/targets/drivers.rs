@@ -36,7 +36,8 @@ fn play(driver: impl Driver + 'static, stdin: Stdin, input: &[u8]) {
 }
 
 pub(super) fn claude(input: &[u8]) {
-    let lifetime = if sum(input) % 4 == 0 { Lifetime::Turn } else { Lifetime::Conversation };
+    let lifetime =
+        if sum(input).is_multiple_of(4) { Lifetime::Turn } else { Lifetime::Conversation };
     let stdin = if lifetime == Lifetime::Turn { Stdin::OnePrompt } else { Stdin::Json };
     play(ClaudeDriver::new(lifetime, Mode::Default), stdin, input);
 }

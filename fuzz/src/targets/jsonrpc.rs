@@ -6,7 +6,7 @@ use tieline_wire::jsonrpc::{Message, classify};
 use super::{lines, sum};
 
 pub(super) fn check(input: &[u8]) {
-    let form = if sum(input) % 2 == 0 { Form::Bare } else { Form::Versioned };
+    let form = if sum(input).is_multiple_of(2) { Form::Bare } else { Form::Versioned };
     for line in lines(input) {
         let message = classify(line);
         let again = match &message {

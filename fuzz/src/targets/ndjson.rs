@@ -29,7 +29,7 @@ fn frame(limit: usize, chunks: &[&[u8]]) -> Vec<Seen> {
 }
 
 pub(super) fn check(input: &[u8]) {
-    let limit = if sum(input) % 2 == 0 { 100 } else { 1 << 20 };
+    let limit = if sum(input).is_multiple_of(2) { 100 } else { 1 << 20 };
     let seen = frame(limit, &[input]);
     assert_eq!(seen, frame(limit, &chunks(input)), "the chunking makes a difference");
     // What is left of the input when the lines are taken off its front.

@@ -66,7 +66,7 @@ impl Scene {
     }
 
     pub(super) fn play(mut self, input: &[u8]) {
-        self.is_stored = sum(input) % 8 == 0;
+        self.is_stored = sum(input).is_multiple_of(8);
         let ends_whole = input.ends_with(b"\n");
         let mut lines = lines(input).peekable();
         while let Some(line) = lines.next() {
