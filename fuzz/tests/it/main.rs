@@ -1,6 +1,11 @@
 //! Every target with its corpus and 100,000 inputs made of it, the same ones everywhere.
 //!
 //! One that fails names its file and how to try it again; the way there is in CONTRIBUTING.md.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy knows tests by their attribute, not the helpers they call"
+)]
 
 use std::collections::BTreeSet;
 
