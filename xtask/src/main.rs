@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench;
+mod fuzz;
 mod suite;
 #[cfg(test)]
 mod tidy;
@@ -26,6 +27,8 @@ enum Task {
     Test(suite::TestArgs),
     /// Kill tieline under load a thousand times and count what is lost.
     Soak(suite::SoakArgs),
+    /// Feed hostile input to the parsers.
+    Fuzz(fuzz::Args),
     /// Measure speed and memory, each number beside its floor or goal.
     Bench(bench::Args),
     /// Write the JSON schema of the events anew.
@@ -52,6 +55,7 @@ fn main() -> anyhow::Result<()> {
         Task::Agents(args) => agents::run(&args),
         Task::Test(args) => suite::test(&args),
         Task::Soak(args) => suite::soak(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::Bench(args) => suite::bench(&args),
         Task::BenchRun(args) => bench::run(&args),
         Task::BenchProbe(probe) => bench::probe(&probe),

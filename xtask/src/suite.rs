@@ -122,13 +122,13 @@ fn tests<'a>(scope: impl IntoIterator<Item = &'a str>, filter: Option<&str>) -> 
     tests
 }
 
-fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(args).current_dir(root());
     cargo
 }
 
-fn step(name: &str, mut command: impl BorrowMut<Command>) -> anyhow::Result<()> {
+pub(crate) fn step(name: &str, mut command: impl BorrowMut<Command>) -> anyhow::Result<()> {
     eprintln!("== {name}");
     let status = command.borrow_mut().status().with_context(|| format!("cannot start {name}"))?;
     if !status.success() {
@@ -137,7 +137,7 @@ fn step(name: &str, mut command: impl BorrowMut<Command>) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
 }
 

@@ -142,7 +142,8 @@ pub(crate) fn usual_place() -> Option<PathBuf> {
         .map(|dir| dir.join("tieline/config.toml"))
 }
 
-fn parse(file: &str, text: &str) -> Result<Config, Error> {
+/// Reads the text of a file, which errors call by this name.
+pub(crate) fn parse(file: &str, text: &str) -> Result<Config, Error> {
     let reader = Reader { file, text };
     let document = DeTable::parse(text).map_err(|err| {
         let at = err.span().unwrap_or(0..0);

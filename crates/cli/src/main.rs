@@ -1,72 +1,7 @@
-//! The binary: flags, configuration, wiring, exit codes.
-
-mod acp;
-mod agents;
-mod apply_patch;
-mod args;
-mod config;
-mod demo;
-mod doctor;
-mod error;
-mod exit;
-mod export;
-mod fork;
-mod keep;
-mod list;
-mod log;
-mod mcp;
-mod notify;
-mod page;
-mod policy;
-mod print;
-mod prompt;
-mod queue;
-mod run;
-mod show;
-mod task;
+//! See the library beside this file.
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use tieline_agent::scripted;
-
-use args::{Cli, Command};
-use error::Error;
-use exit::Exit;
-
 fn main() -> ExitCode {
-    tieline_sandbox::init();
-    tieline_proc::init();
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == scripted::FIRST_ARGUMENT) {
-        return scripted::main(args);
-    }
-    match carry_out(Cli::parse()) {
-        Ok(exit) => exit.into(),
-        Err(err) => err.report(),
-    }
-}
-
-fn carry_out(cli: Cli) -> Result<Exit, Error> {
-    log::init(cli.global.log.as_deref())?;
-    let global = cli.global;
-    match cli.command {
-        Command::Run(args) => run::run(&global, args),
-        Command::Task(args) => task::task(&global, args),
-        Command::Mcp(args) => mcp::mcp(global, &args),
-        Command::Acp(args) => acp::acp(&global, &args),
-        Command::Demo(args) => demo::demo(&global, &args),
-        Command::List(args) => list::list(&global, &args),
-        Command::Show(args) => show::show(&global, &args),
-        Command::Export(args) => export::export(&global, &args),
-        Command::Reset(args) => keep::reset(&global, &args),
-        Command::Fork(args) => fork::fork(&global, &args),
-        Command::Delete(args) => keep::delete(&global, &args),
-        Command::Gc(args) => keep::gc(&global, &args),
-        Command::Doctor(args) => doctor::doctor(&global, &args),
-        Command::ApplyPatch(args) => apply_patch::apply_patch(&args),
-        Command::Notify(args) => notify::notify(&global, &args),
-        Command::Completions(args) => page::completions(&args, Cli::command()),
-        Command::Man(args) => page::man(&args, Cli::command()),
-    }
+    tieline::main()
 }

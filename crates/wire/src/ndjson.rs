@@ -88,23 +88,20 @@ impl Framer {
     }
 
     fn hold(&mut self, bytes: &[u8]) {
-        if let Some(oversized) = &mut self.oversized {
-            let content = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-            oversized.hash.update(content);
-            oversized.bytes += content.len() as u64;
-            return;
-        }
         let content = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        if self.partial.len() + content.len() > self.limit {
+        if self.oversized.is_none() && self.partial.len() + content.len() > self.limit {
             let mut hash = Sha256::new();
             hash.update(&self.partial);
-            hash.update(content);
-            let length = self.partial.len() + content.len();
-            self.oversized = Some(Oversized { hash, bytes: length as u64 });
-            let missing = HEAD.saturating_sub(self.partial.len());
-            self.partial.extend_from_slice(content.get(..missing).unwrap_or(content));
+            self.oversized = Some(Oversized { hash, bytes: self.partial.len() as u64 });
             self.partial.truncate(HEAD);
             self.partial.shrink_to(KEEP);
+        }
+        if let Some(oversized) = &mut self.oversized {
+            oversized.hash.update(content);
+            oversized.bytes += content.len() as u64;
+            // A limit may be below what is kept of a line.
+            let missing = HEAD.saturating_sub(self.partial.len());
+            self.partial.extend_from_slice(content.get(..missing).unwrap_or(content));
             return;
         }
         // Growth by doubling may not carry the buffer past the limit.

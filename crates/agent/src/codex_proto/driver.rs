@@ -365,7 +365,8 @@ impl ProtoDriver {
     /// What this turn used: what was added to the session's count since it began.
     fn spent(&self) -> Option<Usage> {
         let spent = self.counts.total.since(&self.counts.before);
-        (spent.input_tokens + spent.cached_input_tokens + spent.output_tokens > 0).then_some(spent)
+        let figures = [spent.input_tokens, spent.cached_input_tokens, spent.output_tokens];
+        figures.iter().any(|figure| *figure > 0).then_some(spent)
     }
 
     /// An event that cannot be read and that somebody waits for.

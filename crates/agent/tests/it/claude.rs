@@ -492,3 +492,26 @@ fn a_slash_command_stands_alone_where_prompts_name_the_workspace() {
         assert!(said(text).contains("You work in"), "{text}");
     }
 }
+
+#[test]
+fn figures_that_are_too_large_to_be_added_end_nothing() {
+    let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+    replay.session.start_turn(&Prompt::text("go"));
+    let most = u64::MAX;
+    for message in ["m1", "m2"] {
+        let usage = json!({"input_tokens": most, "output_tokens": 1, "cache_read_input_tokens": most,
+            "cache_creation_input_tokens": most, "output_tokens_details": {"thinking_tokens": most}});
+        let message = json!({"id": message, "content": [], "usage": usage});
+        let line = json!({"type": "assistant", "message": message});
+        replay.read(format!("{line}\n").as_bytes());
+    }
+    let used = replay.outputs.iter().rev().find_map(|output| match output {
+        Output::Event(draft) => match &draft.kind {
+            Kind::UsageUpdated(usage) => Some(usage.clone()),
+            _ => None,
+        },
+        Output::Delta(_) => None,
+    });
+    let used = used.unwrap_or_else(|| panic!("{}", shown(&replay)));
+    assert_eq!((used.input_tokens, used.output_tokens, used.context_used), (most, 2, Some(most)));
+}

@@ -776,3 +776,13 @@ fn an_effort_and_a_client_s_directories_go_with_each_turn() {
     assert_eq!(turn["op"]["effort"], "high");
     assert_eq!(turn["op"]["sandbox_policy"]["writable_roots"], json!(["/other"]));
 }
+
+#[test]
+fn figures_that_are_too_large_to_be_added_end_nothing() {
+    let most = u64::MAX;
+    let total = json!({"input_tokens": most, "cached_input_tokens": 1, "output_tokens": most});
+    let count = json!({"id": "sub-1", "msg": {"type": "token_count", "info": {
+        "total_token_usage": total, "last_token_usage": total, "model_context_window": null}}});
+    let replay = after(&[&count.to_string(), COMPLETE]);
+    assert_eq!(replay.n_ends(), 1, "{}", replay.shown());
+}

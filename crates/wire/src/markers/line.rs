@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use super::read::Reading;
 
@@ -52,7 +52,8 @@ pub(super) fn is_name(name: &str) -> bool {
 fn bracketed(text: &str) -> Option<(&str, &str)> {
     let inner = text.strip_prefix('[')?;
     // The name is ASCII, so a longer look for its end is in vain.
-    let end = inner.bytes().take(NAME_LIMIT + 1).position(|byte| byte == b']')?;
+    let bytes = inner.as_bytes();
+    let end = memchr(b']', bytes.get(..=NAME_LIMIT).unwrap_or(bytes))?;
     let (name, rest) = inner.split_at_checked(end)?;
     if is_name(name) { Some((name, rest.strip_prefix(']')?)) } else { None }
 }

@@ -80,6 +80,16 @@ fn an_oversized_line_is_one_value_with_its_hash_and_the_next_line_is_read() {
 }
 
 #[test]
+fn the_head_of_an_oversized_line_is_the_same_in_every_chunking() {
+    let long = vec![b'a'; 100_000];
+    let whole = frame(100, [&long[..]]);
+    assert!(matches!(&whole[..], [Seen::Oversized { head, .. }] if head.len() == 65536));
+    for size in [1, 64, 4096, 70_000] {
+        assert_eq!(frame(100, long.chunks(size)), whole, "chunks of {size}");
+    }
+}
+
+#[test]
 fn a_line_of_exactly_the_limit_passes_and_one_byte_more_does_not() {
     assert_eq!(frame(4, [&b"abcd\n"[..]]), [Seen::Whole(b"abcd\n".to_vec())]);
     assert_eq!(frame(4, [&b"ab"[..], b"cd\n"]), [Seen::Whole(b"abcd\n".to_vec())]);

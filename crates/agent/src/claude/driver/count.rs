@@ -55,20 +55,23 @@ impl Count {
 
     fn add(&mut self, message: String, tokens: &ApiUsage) -> Option<Usage> {
         self.last = message;
-        let held = tokens.input_tokens
-            + tokens.cache_read_input_tokens
-            + tokens.cache_creation_input_tokens
-            + tokens.output_tokens;
+        // The figures are the agent's, and no figure of its may be too large.
+        let held = tokens
+            .input_tokens
+            .saturating_add(tokens.cache_read_input_tokens)
+            .saturating_add(tokens.cache_creation_input_tokens)
+            .saturating_add(tokens.output_tokens);
         if held == 0 {
             return None;
         }
         self.context_used = Some(held);
         let turn = &mut self.turn;
-        turn.input_tokens += tokens.input_tokens;
-        turn.cached_input_tokens += tokens.cache_read_input_tokens;
-        turn.cache_write_tokens += tokens.cache_creation_input_tokens;
-        turn.output_tokens += tokens.output_tokens;
-        turn.reasoning_tokens += tokens.output_tokens_details.thinking_tokens;
+        let add = |sum: &mut u64, figure| *sum = sum.saturating_add(figure);
+        add(&mut turn.input_tokens, tokens.input_tokens);
+        add(&mut turn.cached_input_tokens, tokens.cache_read_input_tokens);
+        add(&mut turn.cache_write_tokens, tokens.cache_creation_input_tokens);
+        add(&mut turn.output_tokens, tokens.output_tokens);
+        add(&mut turn.reasoning_tokens, tokens.output_tokens_details.thinking_tokens);
         Some(self.complete(self.turn.clone()))
     }
 

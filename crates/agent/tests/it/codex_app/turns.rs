@@ -280,3 +280,20 @@ fn everything_that_grows_streams() {
         ]
     );
 }
+
+#[test]
+fn figures_that_are_too_large_to_be_added_end_nothing() {
+    let mut replay = running();
+    let most = u64::MAX;
+    for last in [0, most] {
+        let total = json!({"inputTokens": last, "cachedInputTokens": 1, "outputTokens": last,
+            "reasoningOutputTokens": 0, "totalTokens": last});
+        let usage = json!({"total": total, "last": total, "modelContextWindow": null});
+        let thread = replay.session.ledger().session().unwrap().to_owned();
+        replay.tell(&json!({"method": "thread/tokenUsage/updated",
+            "params": {"threadId": thread, "turnId": "turn", "tokenUsage": usage}}));
+    }
+    replay.end_turn("turn", "completed");
+    let text = shown(&replay);
+    assert_eq!(text.matches("turn.completed: Completed").count(), 1, "{text}");
+}
