@@ -21,7 +21,8 @@ pub(crate) async fn skills(
 ) -> EventMsg<'static> {
     let mut skills = Vec::new();
     for dir in dirs {
-        let SkillsAt { dir, skills: found, errors } = shared.skills.list(&dir, reload).await;
+        let found = shared.skills.list(&dir, reload).await;
+        let SkillsAt { dir, skills: found, errors } = (*found).clone();
         skills.push(SkillsOf {
             cwd: dir.into(),
             skills: found.into_iter().map(skill).collect(),

@@ -12,7 +12,8 @@ use crate::core::Core;
 use crate::order::Piece;
 use crate::shared::Shared;
 use crate::tools::files::image;
-use crate::{docs, persona};
+use crate::docs::{self, DocOptions};
+use crate::persona;
 
 /// What the model is told of a turn that was stopped.
 pub(crate) const TURN_ABORTED: &str =
@@ -50,8 +51,10 @@ async fn whole(now: &Context, shared: &Arc<Shared>) -> Vec<Item> {
         items.push(developer(instructions));
     }
     let (cwd, config) = (now.cwd.clone(), shared.settings.config_dir.clone());
-    let read = tokio::task::spawn_blocking(move || docs::collect(&cwd, &config)).await;
-    if let Ok(Some(text)) = read {
+    let read = tokio::task::spawn_blocking(move || {
+        docs::collect(&cwd, Some(&config), &DocOptions::default()).message(&cwd)
+    });
+    if let Ok(Some(text)) = read.await {
         items.push(Item::message("user", &text));
     }
     items.push(Item::message("user", &environment(now, shared)));
@@ -115,7 +118,12 @@ pub(crate) async fn user(core: &mut Core, shared: &Arc<Shared>, id: &str, pieces
     for piece in pieces {
         match piece {
             Piece::Text(text) => {
-                skills.extend(shared.skills.mentioned(&core.context.cwd, text).await);
+                for skill in shared.skills.mentioned(&core.context.cwd, text).await {
+                    match skill {
+                        Ok(text) => skills.push(text),
+                        Err(why) => warn(shared, id, why).await,
+                    }
+                }
                 parts.push(Part::InputText(Content { text: Str::Owned(text.clone()) }));
             }
             Piece::Image(url) => parts.push(picture(url.clone())),
@@ -129,7 +137,7 @@ pub(crate) async fn user(core: &mut Core, shared: &Arc<Shared>, id: &str, pieces
                 }
             }
             Piece::Skill { name, path } => {
-                match shared.skills.inject(&core.context.cwd, name, Some(path)).await {
+                match shared.skills.by_name(&core.context.cwd, name, Some(path)).await {
                     Ok(text) => skills.push(text),
                     Err(why) => warn(shared, id, why).await,
                 }

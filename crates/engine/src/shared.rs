@@ -22,7 +22,7 @@ use crate::order::Piece;
 use crate::out::Out;
 use crate::persona;
 use crate::settings::Settings;
-use crate::skills::Skills;
+use crate::skillset::SkillSet;
 use crate::tools::command::end_event;
 use crate::tools::patch::TurnChanges;
 use crate::tools::schema;
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) mcp: Mcp,
     /// Tools that only look hold it together, the others alone.
     pub(crate) gate: RwLock<()>,
-    pub(crate) skills: Skills,
+    pub(crate) skills: SkillSet,
     steered: Mutex<VecDeque<Vec<Piece>>>,
     granted: Mutex<Granted>,
     rules: Mutex<Rules>,
@@ -77,7 +77,7 @@ impl Shared {
             commands: Commands::new(exec::Limits::default(), SessionId(1)),
             mcp,
             gate: RwLock::new(()),
-            skills: Skills::new(&settings),
+            skills: SkillSet::new(&settings),
             steered: Mutex::default(),
             granted: Mutex::default(),
             rules: Mutex::new(rules),
