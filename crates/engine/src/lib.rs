@@ -3,3 +3,5 @@
 //! It speaks the queue protocol ([`tieline_wire::sqeq`]) like any other agent: submissions come in
 //! as lines, events go out as lines.
 #![warn(missing_docs)]
+
+pub mod exec;
