@@ -81,11 +81,16 @@ async fn say(commands: &Commands, id: SessionId, text: &str, end: &str) -> Strin
     panic!("not said: {end:?}, but {said:?}")
 }
 
-/// Waits for the end of a command in the background; gives what it printed until then.
-async fn finish(commands: &Commands, id: SessionId) -> (String, tieline_engine::exec::Ended) {
+/// Writes, and waits for the end; gives what was printed until then.
+async fn finish(
+    commands: &Commands,
+    id: SessionId,
+    text: &str,
+) -> (String, tieline_engine::exec::Ended) {
     let mut said = String::new();
+    let mut bytes = text.as_bytes();
     loop {
-        let yielded = commands.write(id, b"", Some(LIMIT)).await.unwrap();
+        let yielded = commands.write(id, std::mem::take(&mut bytes), Some(LIMIT)).await.unwrap();
         said.push_str(&yielded.output.text);
         if let State::Ended(ran) = yielded.state {
             return (said, ran.ended);
@@ -118,13 +123,19 @@ impl Mark {
         pids.collect()
     }
 
-    /// Waits until so many are alive, which nobody signals.
+    /// Not after a while: now.
     #[track_caller]
-    fn assert_living(&self, n_alive: usize) {
+    fn assert_none(&self) {
+        let living = self.living();
+        assert!(living.is_empty(), "{living:?} are alive");
+    }
+
+    /// Waits until so many are alive, which nobody signals.
+    async fn assert_living(&self, n_alive: usize) {
         let end = Instant::now() + LIMIT;
         while self.living().len() != n_alive {
             assert!(Instant::now() < end, "{:?} are alive", self.living());
-            std::thread::sleep(Duration::from_millis(2));
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 }

@@ -12,8 +12,8 @@ use super::*;
 const TREE: &str = "trap '' TERM; (setsid sh -c 'trap \"\" TERM HUP; sleep 1000' &); \
                     nohup sleep 1000 >/dev/null 2>&1 & sleep 1000 & echo ready; sleep 1000";
 
-/// How many processes that is: three shells with their sleeps, of which one shell is the leader.
-const N_TREE: usize = 5;
+/// How many processes that is: two shells and four sleeps.
+const N_TREE: usize = 6;
 
 async fn ready(updates: &mut mpsc::Receiver<Update>) {
     let mut said = Vec::new();
@@ -38,7 +38,7 @@ async fn a_command_whose_time_is_over_is_ended_with_what_it_printed() {
     let told = ran.to_model(1000);
     assert!(told.starts_with("Exit code: 124\nWall time: "), "{told}");
     assert!(told.ends_with("Output:\ncommand timed out after 300 milliseconds\nearly\n"), "{told}");
-    assert_eq!(mark.living(), []);
+    mark.assert_none();
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn an_interrupt_ends_what_calls_wait_for_and_gives_what_was_printed() {
         });
         is_ready.await.unwrap();
     }
-    mark.assert_living(4 * N_TREE);
+    mark.assert_living(4 * N_TREE).await;
     commands.interrupt();
     while let Some(ran) = calls.join_next().await {
         let ran = ran.unwrap();
@@ -76,7 +76,7 @@ async fn an_interrupt_ends_what_calls_wait_for_and_gives_what_was_printed() {
         assert!(ran.ended.elapsed < LIMIT);
     }
     // Each call returns only when nobody is left of its command.
-    assert_eq!(mark.living(), []);
+    mark.assert_none();
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_command_in_the_background_survives_an_interrupt_but_its_call_returns(
         }
     };
     assert!(matches!(yielded.state, State::Interrupted(it) if it == id));
-    mark.assert_living(1);
+    mark.assert_living(1).await;
     assert!(say(&commands, id, "still\n", "still\r\n").await.ends_with("still\r\n"));
 }
 
@@ -111,13 +111,13 @@ async fn a_call_that_is_given_up_ends_its_command() {
         _ = commands.exec(start, Some(LIMIT)) => panic!("it does not end"),
         () = ready(&mut updates) => {}
     }
-    mark.assert_living(0);
+    mark.assert_living(0).await;
     // Given up at any moment of the start, too.
     for step in 0..20 {
         let start = commands.run(mark.on(shell("sleep 1000")));
         drop(tokio::time::timeout(Duration::from_micros(step * 300), start).await);
     }
-    mark.assert_living(0);
+    mark.assert_living(0).await;
     assert_eq!(commands.sessions(), []);
 }
 
@@ -128,7 +128,7 @@ async fn clean_ends_the_background_and_nothing_else() {
     let id = background(&commands, mark.on(shell(TREE))).await;
     background(&commands, mark.on(on_terminal(TREE))).await;
     commands.run(mark.on(shell("setsid sleep 1000 >/dev/null 2>&1 &"))).await.unwrap();
-    mark.assert_living(2 * N_TREE + 1);
+    mark.assert_living(2 * N_TREE + 1).await;
     let kept = Mark::new();
     let (mut start, mut updates) = listened(kept.on(shell("echo ready; read line")), 64);
     start.input = Input::Pipe;
@@ -138,13 +138,13 @@ async fn clean_ends_the_background_and_nothing_else() {
     };
     ready(&mut updates).await;
     commands.clean().await;
-    assert_eq!(mark.living(), []);
+    mark.assert_none();
     assert_eq!(kept.living().len(), 1);
     let error = commands.write(id, b"", None).await.unwrap_err();
     assert_eq!(error, Error::UnknownSession { id });
     commands.interrupt();
     call.await.unwrap().unwrap();
-    assert_eq!(kept.living(), []);
+    kept.assert_none();
 }
 
 #[tokio::test]
@@ -155,21 +155,21 @@ async fn the_end_of_the_session_is_the_end_of_everybody() {
         for start in [shell(TREE), on_terminal(TREE)] {
             background(&commands, mark.on(start)).await;
         }
-        let daemon = "(setsid sh -c 'sleep 1000' &) >/dev/null 2>&1";
+        let daemon = "(setsid sleep 1000 &) >/dev/null 2>&1";
         commands.run(mark.on(shell(daemon))).await.unwrap();
-        mark.assert_living(2 * N_TREE + 1);
+        mark.assert_living(2 * N_TREE + 1).await;
         if how == "close" {
             commands.close().await;
-            assert_eq!(mark.living(), []);
+            mark.assert_none();
         } else {
             drop(commands);
-            mark.assert_living(0);
+            mark.assert_living(0).await;
         }
     }
 }
 
-#[test]
-fn nobody_is_alive_after_the_owner_was_killed() {
+#[tokio::test]
+async fn nobody_is_alive_after_the_owner_was_killed() {
     let mark = Mark::new();
     #[expect(clippy::disallowed_methods, reason = "this one must not be ours, it is killed")]
     let mut owner = std::process::Command::new(probe())
@@ -182,10 +182,10 @@ fn nobody_is_alive_after_the_owner_was_killed() {
     BufReader::new(owner.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let stderr = owner.stderr.take().map(|mut it| it.read_to_string(&mut String::new()));
     assert_eq!(line, "ready\n", "{stderr:?}");
-    mark.assert_living(3 * 3 + 1);
+    mark.assert_living(3 * 3 + 1).await;
     owner.kill().unwrap();
     owner.wait().unwrap();
-    mark.assert_living(0);
+    mark.assert_living(0).await;
 }
 
 #[tokio::test]

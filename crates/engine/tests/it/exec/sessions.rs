@@ -33,8 +33,7 @@ async fn a_repl_is_fed_line_by_line() {
     assert_eq!(say(&commands, id, "", ">>> ").await, ">>> ");
     assert_eq!(say(&commands, id, "x = 6 * 7\n", ">>> ").await, "x = 6 * 7\r\n>>> ");
     assert_eq!(say(&commands, id, "x\n", ">>> ").await, "x\r\n42\r\n>>> ");
-    commands.write(id, b"exit(3)\n", Some(Duration::ZERO)).await.unwrap();
-    assert_eq!(finish(&commands, id).await.1.code(), 3);
+    assert_eq!(finish(&commands, id, "exit(3)\n").await.1.code(), 3);
     let again = commands.write(id, b"", None).await.unwrap_err();
     assert_eq!(again, Error::UnknownSession { id });
 }
@@ -45,13 +44,12 @@ async fn control_characters_end_input_and_programs() {
     let id = background(&commands, on_terminal("stty -echo; echo on; cat; echo end")).await;
     say(&commands, id, "", "on\r\n").await;
     assert_eq!(say(&commands, id, "line\n", "line\r\n").await, "line\r\n");
-    commands.write(id, b"\x04", Some(Duration::ZERO)).await.unwrap();
-    assert_eq!(finish(&commands, id).await.1.code(), 0);
+    let (said, ended) = finish(&commands, id, "\x04").await;
+    assert_eq!((said.as_str(), ended.code()), ("end\r\n", 0));
 
     let id = background(&commands, on_terminal("stty -echo; echo on; exec cat")).await;
     say(&commands, id, "", "on\r\n").await;
-    commands.write(id, b"\x03", Some(Duration::ZERO)).await.unwrap();
-    let (_, ended) = finish(&commands, id).await;
+    let (_, ended) = finish(&commands, id, "\x03").await;
     assert_eq!((ended.code(), ended.cause), (128 + 2, Cause::Itself));
 }
 
@@ -72,7 +70,7 @@ async fn a_pipe_can_be_written_to_and_ended_and_no_input_cannot() {
     let id = background(&commands, start).await;
     assert_eq!(say(&commands, id, "hello\n", "hello\n").await, "hello\n");
     commands.end_input(id).await.unwrap();
-    assert!(finish(&commands, id).await.0.ends_with("end\n"));
+    assert_eq!(finish(&commands, id, "").await.0, "end\n");
 
     let id = background(&commands, shell("sleep 1000")).await;
     let refused = commands.write(id, b"x", None).await.unwrap_err();
@@ -120,23 +118,20 @@ async fn sixty_four_run_and_the_next_is_refused_until_one_has_ended() {
         assert_eq!(id, SessionId(n + 1));
         ids.push(id);
     }
-    mark.assert_living(64);
+    mark.assert_living(64).await;
     assert_eq!(commands.sessions().len(), 64);
     let error = commands.run(shell("true")).await.unwrap_err();
     assert_eq!(error, Error::TooMany { max: 64 });
     assert!(error.to_string().starts_with("64 commands are still running"));
     // The last word of each comes from its own command.
     for id in &ids[1..] {
-        commands.write(*id, format!("{id}\n").as_bytes(), Some(Duration::ZERO)).await.unwrap();
-    }
-    for id in &ids[1..] {
-        let (said, ended) = finish(&commands, *id).await;
-        assert!(said.ends_with(&format!("<{id}>\r\n")) || said.is_empty(), "{id}: {said:?}");
+        let (said, ended) = finish(&commands, *id, &format!("{id}\n")).await;
+        assert!(said.ends_with(&format!("<{id}>\r\n")), "{id}: {said:?}");
         assert_eq!(ended.code(), 0);
     }
     assert_eq!(commands.run(shell("true")).await.unwrap().ended.code(), 0);
     commands.close().await;
-    assert_eq!(mark.living(), []);
+    mark.assert_none();
 }
 
 #[tokio::test]
