@@ -2,12 +2,13 @@
 //!
 //! A tool never fails the turn: what goes wrong is told to the model, in words it can act on.
 
-mod command;
-mod files;
+pub(crate) mod command;
+pub(crate) mod files;
 mod mcp;
-mod patch;
+pub(crate) mod patch;
 mod plan;
 mod question;
+pub(crate) mod schema;
 
 use std::sync::Arc;
 

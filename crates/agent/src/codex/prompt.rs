@@ -25,16 +25,20 @@ const PREFIX: &str = "prompts:";
 
 /// A prompt with places to fill in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SavedPrompt {
-    name: String,
-    description: Option<String>,
-    hint: Option<String>,
-    text: String,
+pub struct SavedPrompt {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What may follow the name.
+    pub hint: Option<String>,
+    /// The text, with places.
+    pub text: String,
 }
 
 impl SavedPrompt {
     /// Reads those of a directory, by name. It blocks.
-    pub(crate) fn read_all(directory: &Path) -> Vec<Self> {
+    pub fn read_all(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -82,7 +86,7 @@ impl SavedPrompt {
     }
 
     /// The command it is offered as.
-    pub(crate) fn command(&self) -> AgentCommand {
+    pub fn command(&self) -> AgentCommand {
         AgentCommand {
             name: format!("{PREFIX}{}", self.name),
             description: self.description.clone().or_else(|| Some("A saved prompt".to_owned())),
@@ -91,7 +95,7 @@ impl SavedPrompt {
     }
 
     /// The one that a command names.
-    pub(crate) fn find<'a>(prompts: &'a [Self], command: &str) -> Option<&'a Self> {
+    pub fn find<'a>(prompts: &'a [Self], command: &str) -> Option<&'a Self> {
         let name = command.strip_prefix(PREFIX)?;
         prompts.iter().find(|prompt| prompt.name == name)
     }
@@ -101,7 +105,7 @@ impl SavedPrompt {
     ///
     /// # Errors
     /// The names that the arguments lack.
-    pub(crate) fn expand(&self, arguments: &str) -> Result<String, Vec<String>> {
+    pub fn expand(&self, arguments: &str) -> Result<String, Vec<String>> {
         let words = shlex::split(arguments)
             .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
         let named: BTreeMap<&str, &str> =

@@ -134,8 +134,6 @@ tagged! {
         ListModelsResponse(reply::ListModelsResponse<'a>) = "list_models_response",
         /// The tools there are.
         McpListToolsResponse(work::McpListToolsResponse<'a>) = "mcp_list_tools_response",
-        /// The models there are. No program has it; the op without an answer is of little use.
-        ListModelsResponse(reply::ListModelsResponse<'a>) = "list_models_response",
         /// A line of input.
         GetHistoryEntryResponse(reply::GetHistoryEntryResponse<'a>) = "get_history_entry_response",
         /// Where the conversation is recorded.
