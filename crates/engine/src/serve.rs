@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 
-use tieline_agent::Pipe;
+use tieline_agent::{Journal, Pipe};
 use tieline_event::{Extras, Failure};
 use tieline_wire::ndjson::{self, Framer, Line};
 use tieline_wire::sqeq::{
@@ -41,9 +41,10 @@ pub(crate) struct Setup {
 
 /// Serves one session until its input ends. Gives what would be an exit code.
 pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
-    let out = Out::new(pipe.output.clone());
-    let mut inbox = Inbox::new(pipe.input, out.clone());
-    let mut session = match Session::open(setup, &pipe, out.clone()).await {
+    let Pipe { input, output, journal } = pipe;
+    let out = Out::new(output);
+    let mut inbox = Inbox::new(input, out.clone());
+    let mut session = match Session::open(setup, journal, out.clone()).await {
         Ok(session) => session,
         Err(failure) => {
             let message = Str::Owned(failure.message);
@@ -76,10 +77,10 @@ struct Session {
 }
 
 impl Session {
-    async fn open(setup: Setup, pipe: &Pipe, out: Out) -> Result<Self, Failure> {
+    async fn open(setup: Setup, journal: Arc<dyn Journal>, out: Out) -> Result<Self, Failure> {
         let Setup { settings, client, context, extras, resume } = setup;
         let shared = Shared::new(settings, client, extras, out).await?;
-        let scribe = |session: &str| Scribe::new(Arc::clone(&pipe.journal), session.to_owned());
+        let scribe = |session: &str| Scribe::new(Arc::clone(&journal), session.to_owned());
         let core = match resume {
             None => {
                 let session = new_session();
@@ -87,7 +88,7 @@ impl Session {
                 Core::new(session, context, scribe)
             }
             Some((session, forks)) => {
-                let entries = journal::read(&*pipe.journal, &session).await?;
+                let entries = journal::read(&*journal, &session).await?;
                 let entries = entries.ok_or_else(|| no_session(&session))?;
                 let old = Core::replay(session.clone(), context, scribe(&session), entries);
                 match forks {

@@ -125,8 +125,8 @@ impl Shared {
     }
 
     /// Adds what a patch did; gives the diff of the turn.
-    pub(crate) fn add_to_diff(&self, undo: &tieline_patch::Undo) -> String {
-        lock(&self.diff).add(undo)
+    pub(crate) fn add_to_diff(&self, changes: &[tieline_patch::Change]) -> String {
+        lock(&self.diff).add(changes)
     }
 
     /// What a command knows of its environment.
@@ -147,14 +147,7 @@ impl Shared {
     }
 
     /// A command goes on after its call.
-    pub(crate) fn began(
-        &self,
-        id: SessionId,
-        call: &Call,
-        argv: &[String],
-        _cwd: &Path,
-        _source: &str,
-    ) {
+    pub(crate) fn began(&self, id: SessionId, call: &Call, argv: &[String]) {
         lock(&self.sessions).insert(id, Begun { call: call.id.clone(), argv: argv.to_vec() });
     }
 

@@ -78,6 +78,11 @@ pub fn apply_in_order(
     (applied, Ok(()))
 }
 
+/// The hunks of a unified diff between two contents, without the lines that name the files.
+pub fn difference(old: &str, new: &str, n_context: usize) -> String {
+    diff::unified(old, new, &diff::Run::whole(old, new), n_context)
+}
+
 /// The content that a file's content becomes by the chunks of an update.
 pub fn plan(name: &str, old: &str, chunks: &[Chunk<'_>]) -> Result<String, Error> {
     let mut budget = seek::Budget::new(seek::MOST_STEPS);

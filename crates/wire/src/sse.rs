@@ -98,6 +98,12 @@ impl Default for Parser {
 }
 
 impl Parser {
+    /// Whether something was received behind the event that was handed out: another one may be
+    /// ready.
+    pub fn has_unread(&self) -> bool {
+        self.line < self.buffer.len()
+    }
+
     /// A parser of events of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {

@@ -57,6 +57,11 @@ impl Stream {
         self.limits.as_ref()
     }
 
+    /// Whether another event may be there without waiting.
+    pub fn has_unread(&self) -> bool {
+        self.parser.has_unread()
+    }
+
     /// The provider's id of the request.
     pub fn request_id(&self) -> Option<&str> {
         self.request_id.as_deref()

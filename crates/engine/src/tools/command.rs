@@ -237,14 +237,12 @@ impl Job<'_> {
         };
         let sandbox = match decision {
             Decision::Forbid { reason } => return Outcome::failed(format!("rejected: {reason}")),
-            Decision::Run { sandboxed: true } => terms.sandbox,
-            Decision::Run { sandboxed: false } => Sandbox::None,
-            Decision::Ask { reason, proposed_rule, sandboxed } => {
+            Decision::Run { within } => within,
+            Decision::Ask { reason, proposed_rule, within } => {
                 match self.ask(reason, proposed_rule).await {
-                    Leave::Given => {}
+                    Leave::Given => within,
                     Leave::Refused(outcome) => return outcome,
                 }
-                if sandboxed { terms.approved } else { Sandbox::None }
             }
         };
         let first = self.start(sandbox).await;
@@ -353,7 +351,7 @@ impl Job<'_> {
                 Result { shown, ran: Some(*ran) }
             }
             Ok((shown, State::Running(id) | State::Interrupted(id))) => {
-                shared.began(id, call, argv, cwd, source);
+                shared.began(id, call, argv);
                 Result { shown, ran: None }
             }
             Err(error) => {

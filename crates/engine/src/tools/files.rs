@@ -3,9 +3,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use tieline_wire::responses::{Content, ImageUrl, Output, Part};
 use tieline_wire::sqeq::{EventMsg, ViewImageToolCall};
@@ -115,7 +117,7 @@ pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
             .hidden(false)
             .require_git(false)
             .filter_entry(|entry| entry.file_name() != ".git")
-            .sort_by_file_name(std::cmp::Ord::cmp)
+            .sort_by_file_name(Ord::cmp)
             .build();
         let mut text = String::new();
         let mut n_entries = 0;
@@ -148,7 +150,7 @@ pub(super) async fn grep(scene: &Scene, args: GrepArgs) -> Outcome {
             .build()
             .map_err(|error| format!("the pattern is not understood: {error}"))?;
         let mut walk = ignore::WalkBuilder::new(path);
-        walk.require_git(false).sort_by_file_name(std::cmp::Ord::cmp);
+        walk.require_git(false).sort_by_file_name(Ord::cmp);
         if let Some(include) = &args.include {
             let mut only = ignore::overrides::OverrideBuilder::new(path);
             let only = only.add(include).and_then(|only| only.build());
@@ -162,7 +164,7 @@ pub(super) async fn grep(scene: &Scene, args: GrepArgs) -> Outcome {
             if !is_file || is_hidden(&hidden, entry.path()) {
                 continue;
             }
-            let Ok(file) = File::open(entry.path()) else { continue };
+            let Ok(file) = open(entry.path()) else { continue };
             let shown = entry.path().strip_prefix(path).unwrap_or(entry.path());
             let shown = if shown.as_os_str().is_empty() { entry.path() } else { shown };
             for (number, line) in BufReader::new(file.take(16 << 20)).split(b'\n').enumerate() {
@@ -256,7 +258,10 @@ async fn look(
 }
 
 fn open(path: &Path) -> Result<File, String> {
-    let file = File::open(path).map_err(|error| cannot(path, &error))?;
+    // A pipe without a writer would hold us for ever.
+    let mut how = File::options();
+    how.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = how.open(path).map_err(|error| cannot(path, &error))?;
     let meta = file.metadata().map_err(|error| cannot(path, &error))?;
     match meta.is_file() {
         true => Ok(file),

@@ -1,10 +1,10 @@
 //! `apply_patch`: as a tool, and where a model hands a patch to the shell.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde::Deserialize;
-use tieline_patch::{Applied, Change, Error, Kind, Options, Prepared, Roots};
+use tieline_patch::{Applied, Change, Content, Error, Kind, Options, Prepared, Roots};
 use tieline_wire::sqeq::{
     ApplyPatchApprovalRequest, Changes, EventMsg, FileChange, PatchApplyBegin, PatchApplyEnd,
     TurnDiff,
@@ -101,7 +101,7 @@ pub(super) async fn apply(
     match applied {
         Err(why) => Outcome::failed(why),
         Ok(applied) => {
-            let unified_diff = Str::Owned(scene.shared.add_to_diff(&applied.undo));
+            let unified_diff = Str::Owned(scene.shared.add_to_diff(&applied.changes));
             out.send(&scene.task, EventMsg::TurnDiff(TurnDiff { unified_diff })).await;
             Outcome { undo: Some(applied.undo), ..Outcome::said(stdout) }
         }
@@ -191,7 +191,7 @@ fn paths_of(change: &Change) -> Vec<PathBuf> {
 
 /// As the protocol tells changes.
 fn changes(changed: &[Change]) -> Changes<'static> {
-    let text = |content: &Option<tieline_patch::Content>| {
+    let text = |content: &Option<Content>| {
         let text = content.as_ref().map(|it| String::from_utf8_lossy(it.bytes()).into_owned());
         Str::Owned(text.unwrap_or_default())
     };
@@ -218,18 +218,46 @@ pub(super) fn in_command(argv: &[String]) -> Option<(String, Option<PathBuf>)> {
     Some((found.patch.to_owned(), found.workdir.map(PathBuf::from)))
 }
 
-/// The diff of a whole turn.
+/// The files of a whole turn, before its first change and after its last.
 #[derive(Debug, Default)]
-pub(crate) struct TurnChanges(Option<tieline_patch::Undo>);
+pub(crate) struct TurnChanges(BTreeMap<PathBuf, (Option<Content>, Option<Content>)>);
 
 impl TurnChanges {
     /// Adds what a patch did; gives the diff of everything so far.
-    pub(crate) fn add(&mut self, undo: &tieline_patch::Undo) -> String {
-        match &mut self.0 {
-            Some(all) => all.append(undo.clone()),
-            none => *none = Some(undo.clone()),
+    pub(crate) fn add(&mut self, changes: &[Change]) -> String {
+        for change in changes {
+            let (old, new) = (change.old.clone(), change.new.clone());
+            match &change.kind {
+                Kind::Move { to, replaced } => {
+                    self.note(&change.file.path, old, None);
+                    self.note(&to.path, replaced.clone(), new);
+                }
+                _ => self.note(&change.file.path, old, new),
+            }
         }
-        let all = Arc::new(self.0.clone().unwrap_or_default());
-        all.files.iter().map(tieline_patch::Restore::diff).collect()
+        self.0.iter().map(|(path, (old, new))| diff(path, old.as_ref(), new.as_ref())).collect()
     }
+
+    fn note(&mut self, path: &Path, old: Option<Content>, new: Option<Content>) {
+        let (_, last) = self.0.entry(path.to_owned()).or_insert((old, None));
+        *last = new;
+    }
+}
+
+/// A file's part of a diff, as git writes it.
+fn diff(path: &Path, old: Option<&Content>, new: Option<&Content>) -> String {
+    let text = |content: Option<&Content>| {
+        content.map_or_else(String::new, |it| String::from_utf8_lossy(it.bytes()).into_owned())
+    };
+    let hunks = tieline_patch::difference(&text(old), &text(new), 3);
+    if old == new {
+        return String::new();
+    }
+    let name = path.display();
+    let (from, to) = match (old, new) {
+        (None, _) => ("/dev/null".to_owned(), format!("b{name}")),
+        (_, None) => (format!("a{name}"), "/dev/null".to_owned()),
+        _ => (format!("a{name}"), format!("b{name}")),
+    };
+    format!("diff --git a{name} b{name}\n--- {from}\n+++ {to}\n{hunks}")
 }
