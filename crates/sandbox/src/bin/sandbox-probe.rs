@@ -1,1 +1,0 @@
-fn main(){ tieline_sandbox::init(); }
