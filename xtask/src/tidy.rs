@@ -11,11 +11,12 @@ const EDGES: &[(&str, &[&str])] = &[
     ("event", &[]),
     ("wire", &[]),
     ("proc", &[]),
+    ("sandbox", &[]),
     ("store", &["event"]),
     ("agent", &["event", "wire", "proc"]),
     ("hub", &["event", "agent", "proc", "store"]),
     ("front", &["event", "wire", "proc", "hub"]),
-    ("cli", &["event", "agent", "proc", "store", "hub", "front"]),
+    ("cli", &["event", "agent", "proc", "sandbox", "store", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];

@@ -34,6 +34,7 @@ use error::Error;
 use exit::Exit;
 
 fn main() -> ExitCode {
+    tieline_sandbox::init();
     tieline_proc::init();
     let mut args = std::env::args_os().skip(1);
     if args.next().is_some_and(|first| first == scripted::FIRST_ARGUMENT) {

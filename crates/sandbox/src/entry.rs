@@ -34,7 +34,9 @@ pub fn wrap(
     let mut line: Vec<OsString> = vec![FIRST_ARGUMENT.into(), json.into(), "--".into()];
     line.push(program.as_ref().to_owned());
     line.extend(args.into_iter().map(Into::into));
-    Ok(Wrapped { program: own_program()?, args: line })
+    let program = own_program()
+        .map_err(|err| Refusal::policy(format!("our own program cannot be found: {err}")))?;
+    Ok(Wrapped { program, args: line })
 }
 
 /// Must come first in `main`, before any thread exists: if this process was started to be a helper
@@ -61,11 +63,13 @@ pub fn init_without(missing: &[Feature]) {
     std::process::exit(REFUSED);
 }
 
-/// Started through the link and not through the path: an update replaces the file behind the path.
-/// Whoever starts it is another process, perhaps, so the link names ours.
-fn own_program() -> Result<PathBuf, Refusal> {
+/// Through the link of our own process and not through the path where the system has one: an update
+/// replaces the file behind the path, and the helper must be of the version that wrote the policy.
+pub(crate) fn own_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok(format!("/proc/{}/exe", std::process::id()).into());
+    }
     std::env::current_exe()
-        .map_err(|err| Refusal::policy(format!("our own program cannot be found: {err}")))
 }
 
 fn parse(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::entry::own_program;
 use crate::linux;
 use crate::refusal::Feature;
 
@@ -39,7 +40,7 @@ pub struct Report {
 impl Report {
     /// The command line that prints a report; [`Report::parse`] reads it.
     pub fn command() -> std::io::Result<(PathBuf, Vec<OsString>)> {
-        Ok((std::env::current_exe()?, vec![REPORT_ARGUMENT.into()]))
+        Ok((own_program()?, vec![REPORT_ARGUMENT.into()]))
     }
 
     /// Reads what [`Report::command`] printed.

@@ -75,11 +75,6 @@ fn fence(task: &Task<'_>) -> Result<Option<Clerk>, Refusal> {
             Refusal::missing(Feature::PidNamespace, format!("no /proc of our own: {err}"))
         }
     })?;
-    // Our directory is still the one in the old view.
-    std::env::set_current_dir(&task.cwd).map_err(|err| {
-        let cwd = task.cwd.display();
-        Refusal::policy(format!("the directory {cwd} cannot be entered ({err}); begin in another"))
-    })?;
     let clerk = match task.plan.roots.is_empty() {
         true => None,
         false => Some(Clerk::new(task.plan).map_err(|err| {
@@ -89,6 +84,11 @@ fn fence(task: &Task<'_>) -> Result<Option<Clerk>, Refusal> {
     let user = Feature::UserNamespace;
     or_missing(user, "capabilities stay", sys::empty_bounding_set())?;
     or_missing(user, "capabilities stay", sys::keep_capabilities(sys::LOOK_INTO_OTHERS))?;
+    // Our directory is still the one in the old view.
+    std::env::set_current_dir(&task.cwd).map_err(|err| {
+        let cwd = task.cwd.display();
+        Refusal::policy(format!("the directory {cwd} cannot be entered ({err}); begin in another"))
+    })?;
     or_missing(Feature::Seccomp, "privileges could be gained", sys::gain_nothing())?;
     or_missing(user, "PID 1 stays open to others", sys::be_private())?;
     // The kernel forgets it when privileges change.
@@ -106,13 +106,17 @@ fn supervise(task: &Task<'_>, clerk: Option<Clerk>) -> Result<i32, Refusal> {
     let child = unsafe { sys::fork_into(sys::SHARE_FILES) }.map_err(lost)?;
     let Some(child) = child else { become_command(task, clerk.is_some(), tell) };
     let mut inside = Inside { child, signals, clerk, listener: None };
+    let ended;
     // Until the command is executed its descriptors are ours, so the pipe has no end to wait for.
     loop {
-        if let Some(status) = inside.wait(Some(ready.as_fd())).map_err(lost)? {
-            return Ok(status);
-        }
+        let status = inside.wait(Some(ready.as_fd())).map_err(lost)?;
+        // It may have said why it ended.
         if readable(ready.as_fd()) {
+            ended = status;
             break;
+        }
+        if status.is_some() {
+            return Err(Refusal::missing(Feature::PidNamespace, "the command got lost"));
         }
     }
     let mut length = [0; 4];
@@ -131,7 +135,10 @@ fn supervise(task: &Task<'_>, clerk: Option<Clerk>) -> Result<i32, Refusal> {
         Some(Message::Refused(refusal)) => return Err(refusal),
         _ => return Err(Refusal::missing(Feature::PidNamespace, "the command got lost")),
     }
-    drop((ready, task.terminal.as_ref()));
+    drop(ready);
+    if let Some(status) = ended {
+        return Ok(status);
+    }
     loop {
         if let Some(status) = inside.wait(None).map_err(lost)? {
             return Ok(status);

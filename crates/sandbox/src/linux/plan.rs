@@ -142,7 +142,10 @@ impl Plan {
                 Ok(meta) if meta.is_symlink() => {
                     self.guards_removal = true;
                     let rest: PathBuf = components.collect();
-                    if let Ok(target) = here.canonicalize() {
+                    // Also where it leads when nothing is there: what came into being there would
+                    // come into being here.
+                    if let Ok(target) = here.read_link() {
+                        let target = nearly_real(&dir.join(target));
                         self.protect(&target.join(rest), named, depth + 1);
                     }
                     return;

@@ -65,10 +65,13 @@ pub(crate) fn build(plan: &Plan) -> Result<()> {
         failed(shown("cannot fence", path), sys::set_attributes(tree.as_fd(), attributes, true))?;
         aside.push((path, tree));
     }
-    let devices: Vec<(&str, OwnedFd)> = DEVICES
-        .into_iter()
-        .filter_map(|name| Some((name, copy(&Path::new("/dev").join(name), false).ok()?)))
-        .collect();
+    let mut devices = Vec::new();
+    for name in DEVICES {
+        match copy(&Path::new("/dev").join(name), false) {
+            Err(rustix::io::Errno::NOENT) => {}
+            device => devices.push((name, failed(format!("cannot copy /dev/{name}"), device)?)),
+        }
+    }
     let root = failed("cannot open /", open("/".as_ref()))?;
     let all = READ_ONLY | NO_DEV | NO_SUID;
     failed("cannot make / read-only", sys::set_attributes(root.as_fd(), all, true))?;

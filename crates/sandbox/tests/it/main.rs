@@ -4,10 +4,11 @@
 //! switches them off, and every test says so.
 #![cfg(target_os = "linux")]
 
-
-
-
-
-
+mod crowd;
+mod life;
+mod names;
+mod refuse;
+mod roots;
 mod stage;
 mod table;
+mod terminal;

@@ -74,7 +74,9 @@ impl Stage {
     pub(crate) fn make_dir(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(&path).unwrap();
-        self.give(&path);
+        for dir in path.ancestors().take_while(|dir| dir.starts_with(self.dir.path())) {
+            self.give(dir);
+        }
         path
     }
 

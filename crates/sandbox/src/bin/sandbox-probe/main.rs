@@ -21,7 +21,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-use tieline_sandbox::{Feature, Policy};
+use tieline_sandbox::{Feature, Policy, REPORT_ARGUMENT};
 
 /// A feature that shall seem to be missing.
 const MISSING: &str = "SANDBOX_PROBE_MISSING";
@@ -62,6 +62,12 @@ fn act() -> io::Result<()> {
         }
         "fds" => writeln!(io::stdout(), "{}", open_fds()?),
         "run" => Err(run(&next()?.to_string_lossy(), args.collect())),
+        "blind-report" => {
+            let (call, errno) = (next()?, next()?);
+            let number = |word: OsString| word.to_string_lossy().parse().map_err(io::Error::other);
+            blind(number(call)?, number(errno)? as u32)?;
+            Err(become_again([REPORT_ARGUMENT.into()]))
+        }
         "blind" => {
             let (call, errno) = (next()?, next()?);
             let number = |word: OsString| word.to_string_lossy().parse().map_err(io::Error::other);
@@ -73,7 +79,6 @@ fn act() -> io::Result<()> {
 }
 
 /// Becomes a helper for a command: policy, then the command.
-#[allow(clippy::disallowed_methods)] // it becomes the helper, it starts nothing
 fn run(policy: &str, mut command: VecDeque<OsString>) -> io::Error {
     let policy = match policy {
         "read-only" => Ok(Policy::read_only()),
@@ -85,7 +90,15 @@ fn run(policy: &str, mut command: VecDeque<OsString>) -> io::Error {
         tieline_sandbox::wrap(&policy, program, command).map_err(io::Error::other)
     });
     match wrapped {
-        Ok(wrapped) => Command::new(wrapped.program).args(wrapped.args).exec(),
+        Ok(wrapped) => become_again(wrapped.args),
+        Err(err) => err,
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // it becomes another, it starts nothing
+fn become_again(args: impl IntoIterator<Item = OsString>) -> io::Error {
+    match std::env::current_exe() {
+        Ok(own) => Command::new(own).args(args).exec(),
         Err(err) => err,
     }
 }
