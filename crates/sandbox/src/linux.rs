@@ -86,11 +86,7 @@ enum End {
 
 /// Runs the command under the policy and ends as it ended. Returns only if it was not run.
 pub(crate) fn run(policy: &Policy, command: &[OsString], missing: &[Feature]) -> Refusal {
-    let begin = || -> io::Result<()> {
-        sys::close_inherited()?;
-        Ok(())
-    };
-    if let Err(err) = begin() {
+    if let Err(err) = sys::close_inherited() {
         return Refusal::policy(format!("inherited descriptors stay open: {err}"));
     }
     if is_open(policy) {
@@ -101,9 +97,7 @@ pub(crate) fn run(policy: &Policy, command: &[OsString], missing: &[Feature]) ->
         std::process::exit(if err.kind() == io::ErrorKind::NotFound { 127 } else { 126 });
     }
     match enclose(policy, Some(command), Lacking(missing)) {
-        Ok(End::Status(status)) if libc::WIFSIGNALED(status) => {
-            sys::die_by(libc::WTERMSIG(status))
-        }
+        Ok(End::Status(status)) if libc::WIFSIGNALED(status) => sys::die_by(libc::WTERMSIG(status)),
         Ok(End::Status(status)) => std::process::exit(libc::WEXITSTATUS(status)),
         Ok(End::Killed) => sys::die_by(libc::SIGKILL),
         Err(refusal) => refusal,

@@ -102,6 +102,7 @@ impl Refusal {
         Self::Policy(text.into())
     }
 
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     pub(crate) fn missing(feature: Feature, detail: impl Into<String>) -> Self {
         Self::Missing { feature, detail: detail.into() }
     }

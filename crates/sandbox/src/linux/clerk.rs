@@ -77,6 +77,7 @@ impl Clerk {
 
     fn carry_out(&self, thread: &Thread<'_>) -> Result<Answer, Stop> {
         let [a, b, c, d, e, _] = thread.question.args;
+        #[cfg(target_arch = "x86_64")]
         let here = libc::AT_FDCWD as u64;
         match thread.question.call {
             libc::SYS_openat => self.open(thread, (a, b), c, d),

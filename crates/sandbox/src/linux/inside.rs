@@ -174,11 +174,12 @@ impl Inside {
         let has_question = n_own > 1 && fds.get(1).is_some_and(is_in);
         let is_over = n_own > 1
             && fds.get(1).is_some_and(|it| it.revents().contains(PollFlags::HUP) && !is_in(it));
-        if has_question && let (Some(clerk), Some(listener)) = (&self.clerk, &self.listener) {
-            if let Some(question) = sys::next_question(listener.as_fd())? {
-                let answer = clerk.answer(&question, listener.as_fd());
-                sys::answer(listener.as_fd(), question.id, &answer);
-            }
+        if has_question
+            && let (Some(clerk), Some(listener)) = (&self.clerk, &self.listener)
+            && let Some(question) = sys::next_question(listener.as_fd())?
+        {
+            let answer = clerk.answer(&question, listener.as_fd());
+            sys::answer(listener.as_fd(), question.id, &answer);
         }
         if is_over {
             // Nobody is left who could ask.

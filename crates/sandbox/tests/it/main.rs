@@ -3,6 +3,7 @@
 //! Nothing is skipped for want of a kernel feature: without it the tests fail. `SANDBOX_TESTS=off`
 //! switches them off, and every test says so.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // all of it is a test
 
 mod crowd;
 mod life;
