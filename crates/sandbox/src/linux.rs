@@ -12,7 +12,7 @@ mod view;
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -104,19 +104,37 @@ pub(crate) fn run(policy: &Policy, command: &[OsString], missing: &[Feature]) ->
     }
 }
 
-/// A directory as a standard stream would be a hole in the view: what is opened below it is not seen
-/// through our mounts.
-fn check_streams() -> Result<(), Refusal> {
+/// Some streams would be a hole in the fence. What is opened below a directory is not seen through
+/// our mounts; a socket that can be told an address reaches whoever it could reach outside.
+fn check_streams(network: bool) -> Result<(), Refusal> {
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     for stream in [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()] {
         let kind = rustix::fs::fstat(stream).map(|it| it.st_mode & libc::S_IFMT);
-        if matches!(kind, Ok(libc::S_IFDIR | libc::S_IFBLK)) {
+        let is_open = match kind {
+            Ok(libc::S_IFDIR | libc::S_IFBLK) => true,
+            Ok(libc::S_IFSOCK) => !is_harmless(stream, network),
+            _ => false,
+        };
+        if is_open {
             return Err(Refusal::policy(
-                "a standard stream is a directory or a disk; give a file, a pipe or a terminal",
+                "a standard stream is a directory, a disk or a socket that leads further; give a \
+                 file, a pipe or a terminal",
             ));
         }
     }
     Ok(())
+}
+
+fn is_harmless(socket: BorrowedFd<'_>, network: bool) -> bool {
+    use rustix::net::{AddressFamily, SocketType, getpeername, sockopt};
+    let kind = sockopt::socket_type(socket);
+    let is_connected = getpeername(socket).is_ok()
+        && matches!(kind, Ok(SocketType::STREAM | SocketType::SEQPACKET));
+    match sockopt::socket_domain(socket) {
+        Ok(AddressFamily::UNIX) => is_connected,
+        Ok(AddressFamily::INET | AddressFamily::INET6) => network,
+        _ => false,
+    }
 }
 
 /// Makes the sandbox, waits for its end, and leaves nothing of it.
@@ -125,7 +143,7 @@ fn enclose(
     command: Option<&[OsString]>,
     lacking: Lacking<'_>,
 ) -> Result<End, Refusal> {
-    check_streams()?;
+    check_streams(policy.network)?;
     let plan = Plan::new(policy, &Surroundings::here())?;
     let cwd = std::env::current_dir().map_err(|err| {
         Refusal::policy(format!("the current directory is gone ({err}); begin in another"))

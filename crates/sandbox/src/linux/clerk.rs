@@ -17,6 +17,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
+use super::filter;
 use super::plan::Plan;
 use super::sys::{self, Answer, Question};
 
@@ -120,6 +121,7 @@ impl Clerk {
         flags: u64,
         mode: u64,
     ) -> Result<Answer, Stop> {
+        no_set_user(mode)?;
         let flags = flags as i32;
         if flags & (libc::O_PATH | libc::O_DIRECTORY) != 0 {
             return Err(Stop::Proceed);
@@ -163,6 +165,7 @@ impl Clerk {
     }
 
     fn make_dir(&self, thread: &Thread<'_>, path: (u64, u64), mode: u64) -> Result<Answer, Stop> {
+        no_set_user(mode)?;
         let place = self.checked(thread, path)?;
         thread.take_umask()?;
         rustix::fs::mkdirat(&place.dir, &*place.name, Mode::from_raw_mode(mode as u32))?;
@@ -176,6 +179,7 @@ impl Clerk {
         mode: u64,
         dev: u64,
     ) -> Result<Answer, Stop> {
+        no_set_user(mode)?;
         let place = self.checked(thread, path)?;
         thread.take_umask()?;
         sys::make_node(place.dir.as_fd(), &place.name, mode as u32, dev)?;
@@ -344,6 +348,14 @@ impl Thread<'_> {
             .and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
         sys::set_umask(mask.unwrap_or(0o077));
         Ok(())
+    }
+}
+
+/// The filters say the same about calls that do not come here.
+fn no_set_user(mode: u64) -> Result<(), Stop> {
+    match mode & filter::SET_USER {
+        0 => Ok(()),
+        _ => Err(Stop::Failed(libc::EPERM)),
     }
 }
 

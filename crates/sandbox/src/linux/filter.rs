@@ -84,6 +84,34 @@ const NAMESPACES: [i32; 7] = [
 /// Putting words into a terminal's input: `TIOCSTI`, and `TIOCLINUX` which can paste.
 const IOCTLS: [u64; 2] = [0x5412, 0x541c];
 
+/// A program that runs as its owner is a way out for whoever the owner's files are open to. The clerk
+/// makes none either.
+pub(crate) const SET_USER: u64 = libc::S_ISUID as u64;
+
+/// `O_TMPFILE` without the part it shares with `O_DIRECTORY`.
+const NAMELESS: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
+
+/// Calls that set a mode, and which argument has it.
+fn modes() -> Vec<(i64, u8)> {
+    const FCHMODAT2: i64 = 452;
+    vec![
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (FCHMODAT2, 2),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, 1),
+    ]
+}
+
+/// Calls that open a file, and which arguments have the flags and the mode.
+fn opening() -> Vec<(i64, u8, u8)> {
+    vec![
+        (libc::SYS_openat, 2, 3),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, 1, 2),
+    ]
+}
+
 /// The filters, to be applied in any order: the strictest answer counts.
 pub(crate) fn programs(network: bool) -> Result<Vec<Vec<Instruction>>, BackendError> {
     let refused = compile(forbidden(network)?, libc::EPERM)?;
@@ -105,6 +133,20 @@ fn forbidden(network: bool) -> Result<Rules, BackendError> {
         ioctls.push(when(1, Op::Eq, request)?);
     }
     rules.insert(libc::SYS_ioctl, ioctls);
+    for (call, argument) in modes() {
+        rules.insert(call, vec![when(argument, Op::MaskedEq(SET_USER), SET_USER)?]);
+    }
+    for (call, flags, mode) in opening() {
+        let is_nameless = Condition::new(flags, Len::Dword, Op::MaskedEq(NAMELESS), NAMELESS)?;
+        let sets_user = Condition::new(mode, Len::Dword, Op::MaskedEq(SET_USER), SET_USER)?;
+        rules.insert(call, vec![Rule::new(vec![is_nameless, sets_user])?]);
+    }
+    if !network {
+        // For sockets from outside: there are no others that could be told an address.
+        for call in [libc::SYS_connect, libc::SYS_bind, libc::SYS_listen] {
+            rules.insert(call, vec![]);
+        }
+    }
     rules.insert(libc::SYS_socket, sockets(network)?);
     rules.insert(libc::SYS_socketpair, pairs()?);
     Ok(rules)

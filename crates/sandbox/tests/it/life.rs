@@ -213,3 +213,19 @@ fn a_file_mode_mask_changed_in_the_command_is_respected() {
     let inside = stage.run(&stage.workspace(), &["bash", "-c", script]).succeeds().out;
     assert_eq!(inside, "666 644 640 600 0 777 755 750 700 0 ");
 }
+
+#[test]
+fn no_program_is_made_that_runs_as_its_owner() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    let probe = stage.path("probe");
+    let said = stage.run(&stage.workspace(), &[probe.to_str().unwrap(), "set-user"]).succeeds();
+    assert_eq!(said.out.lines().filter(|line| *line == "done").count(), 0, "{}", said.out);
+    assert_eq!(said.out.lines().count(), 6);
+    let outside = Said::from(
+        stage.command(&probe).arg("set-user").current_dir(stage.work()).output().unwrap(),
+    );
+    assert_eq!(outside.out, "done\n".repeat(6));
+}

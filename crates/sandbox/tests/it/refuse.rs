@@ -1,5 +1,8 @@
 //! A system that cannot keep the promise does not run the command.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+
 use tieline_sandbox::{Feature, Policy, Report};
 
 use crate::stage::{Said, Stage, is_off, users};
@@ -102,14 +105,36 @@ fn what_is_not_a_policy_runs_nothing() {
 }
 
 #[test]
-fn a_directory_as_a_stream_is_refused() {
+fn a_stream_that_leads_further_is_refused() {
     if is_off() {
         return;
     }
     let stage = Stage::new(users()[0]);
-    let mut helper = stage.helper(&Policy::read_only(), &["ls", "/proc/self/fd/0/"]);
-    helper.stdin(std::fs::File::open("/").unwrap());
-    assert!(Said::from(helper.output().unwrap()).refused().contains("stream"));
+    let with = |network: bool, stdin: OwnedFd| {
+        let policy = Policy { network, ..Policy::read_only() };
+        let mut helper = stage.helper(&policy, &["cat", "/dev/null"]);
+        Said::from(helper.stdin(stdin).output().unwrap())
+    };
+    let tcp = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap()
+    };
+    let (stream, _other) = UnixStream::pair().unwrap();
+    let (datagram, _another) = UnixDatagram::pair().unwrap();
+    let lone = rustix::net::socket(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        None,
+    );
+    for network in [false, true] {
+        let directory = std::fs::File::open("/").unwrap();
+        assert!(with(network, directory.into()).refused().contains("stream"));
+        with(network, datagram.try_clone().unwrap().into()).refused();
+        with(network, lone.as_ref().unwrap().try_clone().unwrap()).refused();
+        with(network, stream.try_clone().unwrap().into()).succeeds();
+    }
+    with(false, tcp().into()).refused();
+    with(true, tcp().into()).succeeds();
 }
 
 #[test]
