@@ -233,3 +233,15 @@ fn paths_of_the_caller_are_protected_too() {
     }
     stage.shell(&policy, "mkdir note").succeeds();
 }
+
+#[test]
+fn making_a_protected_directory_that_is_there_is_no_mistake() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    stage.make_dir("work/.vscode");
+    stage.shell(&stage.workspace(), "mkdir -p .vscode && cd .vscode && ls").succeeds();
+    stage.shell(&stage.workspace(), "mkdir -p .vscode/new").fails();
+    stage.shell(&stage.workspace(), "mkdir -p .idea").fails();
+}
