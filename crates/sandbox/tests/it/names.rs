@@ -245,3 +245,19 @@ fn making_a_protected_directory_that_is_there_is_no_mistake() {
     stage.shell(&stage.workspace(), "mkdir -p .vscode/new").fails();
     stage.shell(&stage.workspace(), "mkdir -p .idea").fails();
 }
+
+#[test]
+fn a_name_that_changes_while_it_is_looked_at_fools_nobody() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    let probe = stage.path("probe");
+    let words = [probe.to_str().unwrap(), "race", "5000"];
+    let inside = stage.run(&stage.workspace(), &words).succeeds();
+    assert_eq!(inside.out.trim(), "0");
+    assert!(stage.path("work/own").exists() && !stage.path("work/.git").exists());
+    let mut outside = stage.command(words[0]);
+    let outside = Said::from(outside.args(&words[1..]).current_dir(stage.work()).output().unwrap());
+    assert_ne!(outside.succeeds().out.trim(), "0");
+}
