@@ -257,7 +257,8 @@ fn a_name_that_changes_while_it_is_looked_at_fools_nobody() {
     let inside = stage.run(&stage.workspace(), &words).succeeds();
     assert_eq!(inside.out.trim(), "0");
     assert!(stage.path("work/own").exists() && !stage.path("work/.git").exists());
+    // Without a sandbox it happens, sooner or later.
     let mut outside = stage.command(words[0]);
-    let outside = Said::from(outside.args(&words[1..]).current_dir(stage.work()).output().unwrap());
-    assert_ne!(outside.succeeds().out.trim(), "0");
+    let outside = outside.args(["race", "0"]).current_dir(stage.work()).output();
+    assert_eq!(Said::from(outside.unwrap()).succeeds().out.trim(), "1");
 }

@@ -154,7 +154,7 @@ const WAYS: &[(&str, Way)] = &[
 
 /// Opens a file that is there while another thread turns its name into a protected one: whoever
 /// looks at the name once and lets the kernel look again is fooled. Says how often the file came
-/// into being.
+/// into being. Without a number of rounds it goes on until that has happened once.
 pub(crate) fn race(rounds: usize) -> io::Result<()> {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     const HARMLESS: u64 = u64::from_ne_bytes(*b"own\0\0\0\0\0");
@@ -169,7 +169,12 @@ pub(crate) fn race(rounds: usize) -> io::Result<()> {
                 name.store(HARMLESS, Ordering::Relaxed);
             }
         });
-        for _ in 0..rounds {
+        for round in 0.. {
+            let is_enough = if rounds == 0 { n_made > 0 } else { round == rounds };
+            if is_enough {
+                break;
+            }
+            std::thread::yield_now();
             let path = name.as_ptr() as usize;
             if let Ok(fd) = call(libc::SYS_openat, &[HERE, path, MAKE as usize, 0o644]) {
                 call(libc::SYS_close, &[fd]).ok();
