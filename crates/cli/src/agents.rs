@@ -1,7 +1,7 @@
 //! Which agents there are and how they are started.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tieline_agent::acp::{self, AcpAgent};
 use tieline_agent::claude::{self, Claude};
@@ -10,16 +10,19 @@ use tieline_agent::codex_app::CodexApp;
 use tieline_agent::codex_exec::CodexExec;
 use tieline_agent::codex_proto::CodexProto;
 use tieline_agent::{Agent, scripted};
+use tieline_engine::Engine;
 use tieline_event::{Failure, FailureCode};
 use tieline_hub::Registry;
 use tieline_proc::Env;
 
 use crate::config::Config;
+use crate::engine;
 use crate::error::Error;
 use crate::task::depth;
 
 /// The agents users can name, besides `acp:NAME`.
-pub(crate) const NAMES: [&str; 5] = ["claude", "codex", "codex-exec", "codex-proto", "demo"];
+pub(crate) const NAMES: [&str; 6] =
+    ["claude", "codex", "codex-exec", "codex-proto", "engine", "demo"];
 
 /// The agents `auto` tries, in this order; the built-in one is always there.
 const AUTO: [&str; 2] = ["claude", "codex"];
@@ -39,6 +42,10 @@ pub(crate) struct Agents {
     notify: Option<PathBuf>,
     /// How many tasks they work within.
     depth: Option<u32>,
+    /// Where the store is, which no command of the engine may read.
+    data_dir: Option<PathBuf>,
+    /// One for all conversations.
+    engine: Arc<OnceLock<Arc<Engine>>>,
 }
 
 /// A program that speaks with us, and where it may be.
@@ -112,12 +119,15 @@ impl Agents {
             versions: Arc::default(),
             notify: None,
             depth: None,
+            data_dir: None,
+            engine: Arc::default(),
         }
     }
 
     /// What is learnt about them is kept in the data directory.
     pub(crate) fn remembered_in(self, dir: &Path) -> Self {
-        Self { versions: Arc::new(Versions::in_file(dir.join("versions.json"))), ..self }
+        let versions = Arc::new(Versions::in_file(dir.join("versions.json")));
+        Self { versions, data_dir: Some(dir.to_owned()), ..self }
     }
 
     /// Codex's notify program finds us here.
@@ -313,6 +323,14 @@ impl Agents {
         })
     }
 
+    fn engine(&self) -> Result<Arc<Engine>, Failure> {
+        if let Some(engine) = self.engine.get() {
+            return Ok(Arc::clone(engine));
+        }
+        let engine = Arc::new(engine::engine(&self.config, self.data_dir.as_deref())?);
+        Ok(Arc::clone(self.engine.get_or_init(|| engine)))
+    }
+
     fn codex(&self, agent: &str, workspace: &Path) -> Result<Codex, Failure> {
         let config = self.config.agent(agent);
         // Without a socket of ours nobody would hear it.
@@ -341,6 +359,7 @@ impl Registry for Agents {
             }
             "codex-exec" => Ok(Arc::new(CodexExec { codex: self.codex(name, workspace)? })),
             "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
+            "engine" => Ok(self.engine()?),
             "demo" => {
                 let script = self.config.agent(name).script;
                 let mut demo = demo(script.map(|path| expand_home(&path).into()))?;

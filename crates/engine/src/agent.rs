@@ -12,6 +12,7 @@ use crate::serve::{Setup, serve};
 use crate::settings::Settings;
 
 /// The engine: an agent within this process.
+#[derive(Debug)]
 pub struct Engine {
     name: String,
     settings: Arc<Settings>,

@@ -166,7 +166,7 @@ impl Clerk {
 
     fn make_dir(&self, thread: &Thread<'_>, path: (u64, u64), mode: u64) -> Result<Answer, Stop> {
         no_set_user(mode)?;
-        let place = self.checked(thread, path)?;
+        let place = self.checked_new(thread, path)?;
         thread.take_umask()?;
         rustix::fs::mkdirat(&place.dir, &*place.name, Mode::from_raw_mode(mode as u32))?;
         Ok(Answer::Done)
@@ -180,7 +180,7 @@ impl Clerk {
         dev: u64,
     ) -> Result<Answer, Stop> {
         no_set_user(mode)?;
-        let place = self.checked(thread, path)?;
+        let place = self.checked_new(thread, path)?;
         thread.take_umask()?;
         sys::make_node(place.dir.as_fd(), &place.name, mode as u32, dev)?;
         Ok(Answer::Done)
@@ -193,7 +193,7 @@ impl Clerk {
         path: (u64, u64),
     ) -> Result<Answer, Stop> {
         let target = thread.string(target)?;
-        let place = self.checked(thread, path)?;
+        let place = self.checked_new(thread, path)?;
         rustix::fs::symlinkat(&*target, &place.dir, &*place.name)?;
         Ok(Answer::Done)
     }
@@ -205,7 +205,7 @@ impl Clerk {
         new: (u64, u64),
         flags: u64,
     ) -> Result<Answer, Stop> {
-        let place = self.checked(thread, new)?;
+        let place = self.checked_new(thread, new)?;
         let (old_dir, old) = thread.link_source(old, flags as i32)?;
         let follow = flags as i32 & (libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) != 0;
         let flags = if follow { AtFlags::SYMLINK_FOLLOW } else { AtFlags::empty() };
@@ -237,6 +237,20 @@ impl Clerk {
         let (dir, path) = thread.path(path)?;
         let place = thread.place(dir, &path)?;
         self.check(&place)?;
+        Ok(place)
+    }
+
+    /// The same for something new. That it is there already is the better reason: `mkdir -p` waits
+    /// for it.
+    fn checked_new(&self, thread: &Thread<'_>, path: (u64, u64)) -> Result<Place, Stop> {
+        let (dir, path) = thread.path(path)?;
+        let place = thread.place(dir, &path)?;
+        self.check(&place).map_err(|stop| {
+            match rustix::fs::statat(&place.dir, &*place.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(_) => Stop::Failed(libc::EEXIST),
+                Err(_) => stop,
+            }
+        })?;
         Ok(place)
     }
 

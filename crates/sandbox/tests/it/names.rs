@@ -233,3 +233,32 @@ fn paths_of_the_caller_are_protected_too() {
     }
     stage.shell(&policy, "mkdir note").succeeds();
 }
+
+#[test]
+fn making_a_protected_directory_that_is_there_is_no_mistake() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    stage.make_dir("work/.vscode");
+    stage.shell(&stage.workspace(), "mkdir -p .vscode && cd .vscode && ls").succeeds();
+    stage.shell(&stage.workspace(), "mkdir -p .vscode/new").fails();
+    stage.shell(&stage.workspace(), "mkdir -p .idea").fails();
+}
+
+#[test]
+fn a_name_that_changes_while_it_is_looked_at_fools_nobody() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    let probe = stage.path("probe");
+    let words = [probe.to_str().unwrap(), "race", "5000"];
+    let inside = stage.run(&stage.workspace(), &words).succeeds();
+    assert_eq!(inside.out.trim(), "0");
+    assert!(stage.path("work/own").exists() && !stage.path("work/.git").exists());
+    // Without a sandbox it happens, sooner or later.
+    let mut outside = stage.command(words[0]);
+    let outside = outside.args(["race", "0"]).current_dir(stage.work()).output();
+    assert_eq!(Said::from(outside.unwrap()).succeeds().out.trim(), "1");
+}

@@ -176,3 +176,18 @@ fn the_report_says_what_is_enforced() {
         assert!(less.landlock_abi == 0 && less.read_only.is_some(), "{less:?}");
     }
 }
+
+#[test]
+fn a_sandbox_in_a_sandbox_is_refused() {
+    if is_off() {
+        return;
+    }
+    let stage = Stage::new(users()[0]);
+    let probe = stage.path("probe");
+    let inner = [probe.to_str().unwrap(), "run", "read-only", "sh", "-c", "echo ran"];
+    for policy in policies(&stage) {
+        let said = stage.run(&policy, &inner);
+        assert_eq!(said.out, "");
+        assert!(said.refused().contains("namespace"));
+    }
+}

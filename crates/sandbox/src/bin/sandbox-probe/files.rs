@@ -207,8 +207,12 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     ("write-fifo", Plain, |s| write(open(&s.at("fifo"), WRITE | libc::O_NONBLOCK)?)),
     ("write-inherited-fd", Plain, |_| write(7)),
-    ("stdin-reopened", Plain, |_| write(open(&text("/proc/self/fd/0"), WRITE)?)),
-    ("stdin-truncated", Plain, |_| {
+    ("stdin-reopened", Plain, |s| {
+        s.check_stdin()?;
+        write(open(&text("/proc/self/fd/0"), WRITE)?)
+    }),
+    ("stdin-truncated", Plain, |s| {
+        s.check_stdin()?;
         open(&text("/dev/stdin"), WRITE | libc::O_TRUNC).and_then(write)
     }),
     ("memfd-exec", Effect, |s| {

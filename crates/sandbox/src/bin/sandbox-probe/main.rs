@@ -61,6 +61,8 @@ fn act() -> io::Result<()> {
             names::try_all(stage.as_ref(), &how.to_string_lossy())
         }
         #[cfg(target_os = "linux")]
+        "race" => names::race(next()?.to_string_lossy().parse().map_err(io::Error::other)?),
+        #[cfg(target_os = "linux")]
         "set-user" => names::set_user(),
         "fds" => writeln!(io::stdout(), "{}", open_fds()?),
         "run" => Err(run(&next()?.to_string_lossy(), args.collect())),

