@@ -104,9 +104,33 @@ async fn measure(n_times: usize) -> io::Result<()> {
             commands.run(start).await.map_err(io::Error::other)?;
             times.push(begin.elapsed());
         }
-        times.sort();
-        let (p50, p99) = (times.get(n_times / 2), times.get(n_times * 99 / 100));
-        writeln!(io::stdout(), "{what}: p50 {p50:?}, p99 {p99:?}")?;
+        show(what, times)?;
     }
-    Ok(())
+    let mut times = Vec::new();
+    for _ in 0..n_times.min(20) {
+        times.push(interrupt(&commands).await?);
+    }
+    show("interrupt of one that ignores SIGTERM", times)
+}
+
+/// How long a call takes to return after it was interrupted.
+async fn interrupt(commands: &Commands) -> io::Result<Duration> {
+    let (sender, mut updates) = tokio::sync::mpsc::channel(16);
+    let line = "trap '' TERM; sleep 1000 & echo ready; sleep 1000";
+    let mut start = Start::new(["sh", "-c", line], "/", env());
+    start.listener = Some(sender);
+    let begin = async {
+        updates.recv().await;
+        commands.interrupt();
+        Instant::now()
+    };
+    let (ran, begin) = tokio::join!(commands.run(start), begin);
+    ran.map_err(io::Error::other)?;
+    Ok(begin.elapsed())
+}
+
+fn show(what: &str, mut times: Vec<Duration>) -> io::Result<()> {
+    times.sort();
+    let at = |percent: usize| times.get(times.len() * percent / 100).copied().unwrap_or_default();
+    writeln!(io::stdout(), "{what}: p50 {:?}, p99 {:?}", at(50), at(99))
 }
