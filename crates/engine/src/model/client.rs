@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use reqwest::Url;
@@ -9,7 +10,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use tieline_wire::responses::Request;
 use tokio::time::{sleep, timeout};
 
-use super::error::ModelError;
+use super::error::{ModelError, innermost};
 use super::refusal::{Scrub, by_status};
 use super::retry::{Backoff, Retry};
 use super::secret::{Key, KeyTrouble, Secret};
@@ -60,7 +61,7 @@ impl Client {
             Key::File(_) => None,
             key => Some(key.fetch(&env)),
         };
-        let http = http(&provider, url.scheme() == "https")?;
+        let http = http(&provider, &url)?;
         Ok(Self(Arc::new(Inner { provider, http, url, headers, key, scrub })))
     }
 
@@ -221,24 +222,28 @@ fn secret_value(name: &str, value: &str) -> Result<HeaderValue, ModelError> {
     Ok(value)
 }
 
-fn http(provider: &Provider, needs_tls: bool) -> Result<reqwest::Client, ModelError> {
+fn http(provider: &Provider, url: &Url) -> Result<reqwest::Client, ModelError> {
     // Fails if somebody installed a provider before, which is as good.
     let _already = rustls::crypto::ring::default_provider().install_default();
     let builder = || {
-        reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .user_agent(&provider.user_agent)
             .connect_timeout(provider.connect_timeout)
             // A key goes where the configuration says and nowhere else.
-            .redirect(reqwest::redirect::Policy::none())
+            .redirect(reqwest::redirect::Policy::none());
+        // No proxy leads to this machine.
+        if is_loopback(url) { builder.no_proxy() } else { builder }
     };
-    let built = builder().build();
-    match built {
+    match builder().build() {
         // A machine without certificates can still ask a model of its own.
-        Err(_) if !needs_tls => builder().tls_certs_only([]).build(),
+        Err(_) if url.scheme() == "http" => builder().tls_certs_only([]).build(),
         built => built,
     }
-    .map_err(|error| {
-        let why = ModelError::unsent(error);
-        ModelError::Settings(format!("cannot prepare secure connections ({why})"))
-    })
+    .map_err(|error| ModelError::Settings(format!("no secure connections: {}", innermost(&error))))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

@@ -1,6 +1,6 @@
 //! What can go wrong between us and a model.
 
-use std::error::Error as _;
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -216,36 +216,27 @@ impl ModelError {
 }
 
 /// The last of the causes says most: "connection refused", not "error sending request".
-fn innermost(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = cause.to_string();
-        source = cause.source();
-    }
-    text
+pub(super) fn innermost(error: &reqwest::Error) -> String {
+    causes(error).last().map_or_else(|| error.to_string(), |cause| cause.to_string())
 }
 
 fn kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return Some(error.kind());
-        }
-        source = cause.source();
-    }
-    None
+    let errors = causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+    errors.last().map(io::Error::kind)
 }
 
 fn is_tls(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        // An I/O error does not name the error within it as its source, only that one's.
+    causes(error).any(|cause| cause.is::<rustls::Error>())
+}
+
+/// The causes of an error. An I/O error does not name the error within it, only that one's cause.
+fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+    std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| {
+        let cause: &(dyn Error + 'static) = *cause;
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if cause.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
+        match inner {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
+            None => cause.source(),
         }
-        source = cause.source();
-    }
-    false
+    })
 }

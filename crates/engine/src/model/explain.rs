@@ -17,9 +17,13 @@ impl ModelError {
         let failure = match self.words() {
             Some(words) => {
                 let id = words.request_id.as_ref().map(|id| format!("request {id}"));
-                let said = [Some(words.message.clone()), id];
+                // Of a bad request the provider's words are the message already.
+                let said = match self {
+                    Self::BadRequest(_) => String::new(),
+                    _ => words.message.clone(),
+                };
                 let said: Vec<String> =
-                    said.into_iter().flatten().filter(|word| !word.is_empty()).collect();
+                    [said].into_iter().chain(id).filter(|word| !word.is_empty()).collect();
                 Failure { http_status: words.status, ..failure }.detail(said.join("; "))
             }
             None => failure,
@@ -49,7 +53,7 @@ impl ModelError {
             }
             Self::Forbidden(_) => {
                 say(FailureCode::NotLoggedIn, format!("{name} does not allow this to the key"))
-                    .hint(format!("check at {name} what the key may do, {model} among it"))
+                    .hint(format!("check at {name} whether the key may use {model}"))
             }
             Self::NotFound { missing: Missing::Model, .. } => {
                 say(FailureCode::BadRequest, format!("{name} has no model {model}"))
@@ -79,7 +83,9 @@ impl ModelError {
                     format!("the usage limit of your account at {name} is reached"),
                 );
                 match resets_in {
-                    Some(time) => failure.hint(format!("wait {}, or use another", span(*time))),
+                    Some(time) => {
+                        failure.hint(format!("wait {}, or use another account", span(*time)))
+                    }
                     None => failure.hint(format!("check plan and billing at {name}")),
                 }
             }
@@ -109,7 +115,7 @@ impl ModelError {
             }
             Self::Idle(time) => {
                 say(FailureCode::StreamLost, format!("{name} said nothing for {}", span(*time)))
-                    .hint("say it again; a slow model needs a longer stream_idle_timeout")
+                    .hint("say it again; a slow model can be given more time in the configuration")
             }
             Self::Incomplete { reason, .. } => match reason.as_str() {
                 "max_output_tokens" => {
