@@ -1,6 +1,7 @@
 //! The command line.
 
 mod mcp;
+mod proto;
 mod task;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 use crate::exit;
 
 pub(crate) use mcp::McpArgs;
+pub(crate) use proto::{CompatArg, ProtoArgs};
 pub(crate) use task::{
     TaskAnswerArgs, TaskArgs, TaskCommand, TaskFormat, TaskListArgs, TaskParseArgs, TaskRemoveArgs,
     TaskRunArgs, TaskShowArgs, TaskTailArgs, TaskWaitArgs, TaskWatchArgs,
@@ -99,6 +101,7 @@ pub(crate) enum Command {
     Task(TaskArgs),
     Mcp(McpArgs),
     Acp(AcpArgs),
+    Proto(ProtoArgs),
     Demo(DemoArgs),
     /// List conversations.
     List(ListArgs),

@@ -284,9 +284,7 @@ impl ProtoDriver {
 
     /// Taken into the running task, or the beginning of one.
     fn submit_input(&mut self, content: &[Content], ledger: &mut Ledger) {
-        let items = input(content);
-        let final_output_json_schema = None;
-        let input = sqeq::UserInput { items, final_output_json_schema };
+        let input = sqeq::UserInput { items: input(content), ..sqeq::UserInput::default() };
         self.submit_task(Op::UserInput(input), ledger);
     }
 
