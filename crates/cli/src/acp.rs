@@ -81,7 +81,7 @@ pub(crate) fn acp(global: &Global, args: &AcpArgs) -> Result<Exit, Error> {
 }
 
 /// Two threads: while one reads what an agent writes, the other writes it to the client.
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -90,7 +90,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 /// The agent of a new session; one that is not there is told before anything is written.
-fn chooser(agents: Agents, name: String) -> Choose {
+pub(crate) fn chooser(agents: Agents, name: String) -> Choose {
     Arc::new(move |workspace| {
         let (chosen, _) = agents
             .choose(&name, workspace)

@@ -2,6 +2,7 @@
 
 mod apply_patch;
 mod mcp;
+mod proto;
 mod task;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::exit;
 
 pub(crate) use apply_patch::ApplyPatchArgs;
 pub(crate) use mcp::McpArgs;
+pub(crate) use proto::{CompatArg, ProtoArgs};
 pub(crate) use task::{
     TaskAnswerArgs, TaskArgs, TaskCommand, TaskFormat, TaskListArgs, TaskParseArgs, TaskRemoveArgs,
     TaskRunArgs, TaskShowArgs, TaskTailArgs, TaskWaitArgs, TaskWatchArgs,
@@ -101,6 +103,7 @@ pub(crate) enum Command {
     Task(TaskArgs),
     Mcp(McpArgs),
     Acp(AcpArgs),
+    Proto(ProtoArgs),
     Demo(DemoArgs),
     /// List conversations.
     List(ListArgs),

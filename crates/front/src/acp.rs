@@ -23,7 +23,6 @@ mod diff;
 mod from_acp;
 mod known;
 mod offer;
-mod outbox;
 mod outcome;
 mod page;
 mod session;
@@ -41,8 +40,8 @@ use tieline_event::{ConversationKey, Failure, Mode};
 use tieline_hub::Hub;
 use tokio::io::AsyncRead;
 
+use crate::outbox::Outbox;
 use connection::Connection;
-use outbox::Outbox;
 
 /// Names the agent of a new session in a directory, or says why there is none.
 pub type Choose = Arc<dyn Fn(&Path) -> Result<String, Failure> + Send + Sync>;
@@ -156,7 +155,7 @@ pub async fn serve(
     output: impl Write + Send + 'static,
 ) -> Result<(), Error> {
     let io = |what| move |source| Error::Io { what, source };
-    let (outbox, writer) = Outbox::new(output).map_err(io("start a thread"))?;
+    let (outbox, writer) = Outbox::new("acp-writer", output).map_err(io("start a thread"))?;
     let mut connection = Connection::new(hub.clone(), options, outbox.clone());
     let served = connection.run(input).await;
     if tokio::time::timeout(CLOSING, hub.close_all()).await.is_err() {

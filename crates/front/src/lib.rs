@@ -19,8 +19,11 @@ mod json;
 pub mod markdown;
 pub mod mcp;
 pub mod notify;
+mod outbox;
+mod prefix;
 pub mod run;
 pub mod sanitize;
+pub mod sqeq;
 mod summary;
 pub mod task;
 #[cfg(test)]

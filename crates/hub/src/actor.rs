@@ -329,6 +329,8 @@ impl Actor {
             }
             Message::Inquire(inquiry, reply) => self.inquire(&inquiry, reply).await,
             Message::Rename(title, reply) => {
+                self.title = Some(title.clone());
+                self.change().title = self.title.clone();
                 self.ledger_mut()
                     .configured(Configured { title: Some(title), ..Configured::default() });
                 self.settle().await?;

@@ -270,7 +270,12 @@ impl Conversation {
         self.ask(|reply| Message::Note(note, reply))
     }
 
-    pub(crate) fn configure(&self, options: OpenOptions) -> Answering<()> {
+    /// Changes what the options say from now on; an agent that cannot change that while it runs gets
+    /// a new process before its next turn.
+    ///
+    /// # Errors
+    /// When the conversation is closed.
+    pub fn configure(&self, options: OpenOptions) -> Answering<()> {
         self.ask(|reply| Message::Configure(options, reply))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tieline_agent::{Agent, Launch, Resume};
 use tieline_event::{ConversationKey, Extras, Failure, FailureCode};
-use tieline_store::{Filter, Fork, NewConversation, Store};
+use tieline_store::{Filter, Fork, NewConversation, Store, TypedLine};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -200,6 +200,36 @@ impl Hub {
                 tracing::debug!(conversation = %conversation.key(), "closed before the news");
             }
         }
+    }
+
+    /// Remembers a line that a user typed for a conversation.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn remember_line(&self, key: &ConversationKey, text: String) -> Result<(), Error> {
+        let (inner, key) = (Arc::clone(&self.inner), key.clone());
+        let remember = move || inner.store.remember_line(&key, text);
+        Ok(tokio::task::spawn_blocking(remember).await.map_err(|_| Error::Closed)??)
+    }
+
+    /// How many lines users have typed.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn n_typed_lines(&self) -> Result<u64, Error> {
+        let inner = Arc::clone(&self.inner);
+        let count = move || inner.store.n_typed_lines();
+        Ok(tokio::task::spawn_blocking(count).await.map_err(|_| Error::Closed)??)
+    }
+
+    /// A line that a user typed, by its place from 0 on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn typed_line(&self, offset: u64) -> Result<Option<TypedLine>, Error> {
+        let inner = Arc::clone(&self.inner);
+        let read = move || inner.store.typed_line(offset);
+        Ok(tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??)
     }
 
     /// Closes every conversation: all agents end, with everything they started.

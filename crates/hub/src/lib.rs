@@ -79,4 +79,5 @@ pub use installed::Installed;
 pub use limits::Limits;
 pub use subscription::Subscription;
 pub use tail::{Entry, Shown};
+pub use tieline_store::TypedLine;
 pub use turn::{AskHandler, OnRequest, TurnContext, TurnError, TurnOutcome};

@@ -31,10 +31,10 @@ use tokio::task::JoinSet;
 
 use super::client::Client;
 use super::from_acp::{self, Refusal, params};
-use super::outbox::Outbox;
 use super::session::{How, INBOX, Message, Opening, Row, Session};
 use super::shared::Shared;
 use super::{Error, Options, outcome};
+use crate::outbox::Outbox;
 
 /// Sessions and requests that may be under way at once; more are refused.
 const TASKS: usize = 1024;

@@ -15,8 +15,8 @@ use super::Options;
 use super::client::Client;
 use super::from_acp::Refusal;
 use super::known::Known;
-use super::outbox::Outbox;
 use super::session::Message;
+use crate::outbox::Outbox;
 
 /// What the parts of one connection have in common. No lock is held across a wait.
 pub(super) struct Shared {

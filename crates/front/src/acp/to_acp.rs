@@ -3,7 +3,6 @@
 //! Data in, lines out. What has no place in the protocol is left out, and `docs/acp.md` lists it.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hasher};
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -24,6 +23,7 @@ use super::call::{Face, Screen, Seen, shown};
 use super::client::Client;
 use super::offer::Offer;
 use super::page::{Page, Voice};
+use crate::prefix::Prefix;
 use crate::{Fetch, whole};
 
 #[cfg(test)]
@@ -88,29 +88,6 @@ struct Unfinished {
 
 /// How much of a long text is written at once.
 const PIECE: usize = 256 * 1024;
-
-/// The beginning of a text, as far as it was shown. An agent may give the whole later with other
-/// words, or with a beginning that it had not shown; then nothing is to be added to it.
-#[derive(Debug, Default)]
-struct Prefix {
-    bytes: usize,
-    hash: DefaultHasher,
-}
-
-impl Prefix {
-    fn grow(&mut self, text: &str) {
-        self.bytes += text.len();
-        self.hash.write(text.as_bytes());
-    }
-
-    /// What is left to show of the whole text.
-    fn rest<'a>(&self, whole: &'a str) -> &'a str {
-        let mut hash = DefaultHasher::new();
-        let Some((shown, rest)) = whole.split_at_checked(self.bytes) else { return "" };
-        hash.write(shown.as_bytes());
-        if hash.finish() == self.hash.finish() { rest } else { "" }
-    }
-}
 
 /// What the conversation has used.
 #[derive(Debug, Default)]

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle as TaskHandle;
 
 /// Updates wait while this much is not written yet.
 const SOFT: usize = 128 * 1024;
@@ -16,18 +18,20 @@ const HARD: usize = 8 * 1024 * 1024;
 /// A capacity above this is given back.
 const KEEP: usize = 256 * 1024;
 
-/// Lines on their way to the client. A thread writes them: a client that does not read holds up that
-/// thread alone.
+/// Lines on their way to the client. A thread or a task writes them: a client that does not read
+/// holds up that one alone.
 #[derive(Debug, Clone)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     state: Mutex<State>,
-    /// For the thread: there is something to write.
+    /// For a thread: there is something to write.
     filled: Condvar,
+    /// For a task: the same.
+    ready: Notify,
     /// For the sessions: there may be room again, or the client is gone.
     drained: Notify,
 }
@@ -44,20 +48,30 @@ struct State {
 }
 
 impl Outbox {
-    /// An outbox and the thread that empties it.
-    pub(super) fn new(
+    /// An outbox and the thread of this name that empties it.
+    pub(crate) fn new(
+        name: &str,
         output: impl Write + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<io::Result<()>>)> {
         let inner = Arc::new(Inner::default());
         let writer = Arc::clone(&inner);
-        let thread = std::thread::Builder::new()
-            .name("acp-writer".into())
-            .spawn(move || writer.write_to(output))?;
+        let thread =
+            std::thread::Builder::new().name(name.into()).spawn(move || writer.write_to(output))?;
         Ok((Self { inner }, thread))
     }
 
+    /// An outbox and the task that empties it, for what needs no thread.
+    pub(crate) fn for_socket(
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> (Self, TaskHandle<io::Result<()>>) {
+        let inner = Arc::new(Inner::default());
+        let writer = Arc::clone(&inner);
+        let task = tokio::spawn(async move { writer.send_to(output).await });
+        (Self { inner }, task)
+    }
+
     /// Takes the lines and leaves the buffer empty. Never waits.
-    pub(super) fn push(&self, lines: &mut Vec<u8>) {
+    pub(crate) fn push(&self, lines: &mut Vec<u8>) {
         if lines.is_empty() {
             return;
         }
@@ -70,23 +84,29 @@ impl Outbox {
             state.lines.extend_from_slice(lines);
         }
         drop(state);
-        self.inner.filled.notify_one();
+        self.inner.wake();
         lines.clear();
         lines.shrink_to(KEEP);
     }
 
     /// Waits until the client has read most of what there was. Can be cancelled.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         self.below(SOFT).await;
     }
 
+    /// Whether the client may ask for more now.
+    pub(crate) fn has_room_to_read(&self) -> bool {
+        let state = self.inner.lock();
+        state.is_gone || state.lines.len() + state.n_writing < HARD
+    }
+
     /// Waits until the client may ask for more. Can be cancelled.
-    pub(super) async fn room_to_read(&self) {
+    pub(crate) async fn room_to_read(&self) {
         self.below(HARD).await;
     }
 
     /// Waits until the client is gone. Can be cancelled.
-    pub(super) async fn gone(&self) {
+    pub(crate) async fn gone(&self) {
         loop {
             let drained = self.inner.drained.notified();
             if self.inner.lock().is_gone {
@@ -97,9 +117,9 @@ impl Outbox {
     }
 
     /// No more is coming: the thread ends when everything is written.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.inner.lock().is_ending = true;
-        self.inner.filled.notify_one();
+        self.inner.wake();
     }
 
     async fn below(&self, limit: usize) {
@@ -119,6 +139,55 @@ impl Outbox {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        self.filled.notify_one();
+        self.ready.notify_one();
+    }
+
+    /// What a task writes next; none when nothing more comes.
+    fn next(&self, lines: &mut Vec<u8>) -> Option<bool> {
+        let mut state = self.lock();
+        state.n_writing = 0;
+        if lines.capacity() > KEEP {
+            *lines = Vec::new();
+        }
+        self.drained.notify_waiters();
+        if state.lines.is_empty() {
+            return (!state.is_ending).then_some(false);
+        }
+        std::mem::swap(&mut state.lines, lines);
+        state.n_writing = lines.len();
+        Some(true)
+    }
+
+    fn lost(&self) {
+        let mut state = self.lock();
+        (state.is_gone, state.lines) = (true, Vec::new());
+        self.drained.notify_waiters();
+    }
+
+    async fn send_to(&self, mut output: impl AsyncWrite + Unpin) -> io::Result<()> {
+        let mut lines = Vec::new();
+        loop {
+            match self.next(&mut lines) {
+                None => return output.shutdown().await,
+                // A wake that came before is not lost.
+                Some(false) => self.ready.notified().await,
+                Some(true) => {
+                    let written = match output.write_all(&lines).await {
+                        Ok(()) => output.flush().await,
+                        err => err,
+                    };
+                    if let Err(error) = written {
+                        self.lost();
+                        return Err(error);
+                    }
+                    lines.clear();
+                }
+            }
+        }
     }
 
     fn write_to(&self, mut output: impl Write) -> io::Result<()> {
