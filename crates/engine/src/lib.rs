@@ -5,5 +5,6 @@
 #![warn(missing_docs)]
 
 pub mod command;
+pub mod mcp;
 pub mod plan;
 pub mod truncate;
