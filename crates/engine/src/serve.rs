@@ -61,6 +61,7 @@ pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
         }
     }
     session.shared.commands.close().await;
+    session.shared.mcp.close().await;
     0
 }
 

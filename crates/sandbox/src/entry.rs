@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::policy::{Files, Policy};
 use crate::refusal::{Feature, REFUSED, Refusal};
@@ -63,9 +64,21 @@ pub fn init_without(missing: &[Feature]) {
     std::process::exit(REFUSED);
 }
 
+/// Another program that calls [`init`], in place of our own.
+static HELPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// The helper is this program, which calls [`init`]: for a library within a program that does not,
+/// such as a test. The first one counts.
+pub fn set_helper_program(program: PathBuf) {
+    drop(HELPER.set(program));
+}
+
 /// Through the link of our own process and not through the path where the system has one: an update
 /// replaces the file behind the path, and the helper must be of the version that wrote the policy.
 pub(crate) fn own_program() -> std::io::Result<PathBuf> {
+    if let Some(program) = HELPER.get() {
+        return Ok(program.clone());
+    }
     if cfg!(target_os = "linux") {
         return Ok(format!("/proc/{}/exe", std::process::id()).into());
     }

@@ -12,6 +12,7 @@ use tieline_proc::{Env, TerminalSize};
 const MARK: &str = "ENGINE_PROBE_MARK";
 
 fn main() -> ExitCode {
+    tieline_sandbox::init();
     tieline_proc::init();
     match act() {
         Ok(()) => ExitCode::SUCCESS,

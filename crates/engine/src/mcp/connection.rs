@@ -258,9 +258,11 @@ impl fmt::Debug for Connection {
 
 /// Whether the server is gone; waits until it is. A server that is none of ours never is.
 async fn is_gone(gone: &mut watch::Receiver<bool>) -> bool {
-    match gone.wait_for(|gone| *gone).await {
-        Ok(_) => true,
-        Err(_) => std::future::pending().await,
+    // The guard that this gives is no business of whoever awaits us.
+    let is_gone = gone.wait_for(|gone| *gone).await.is_ok();
+    match is_gone {
+        true => true,
+        false => std::future::pending().await,
     }
 }
 

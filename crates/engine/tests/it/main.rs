@@ -1,4 +1,4 @@
-//! The engine's parts with real processes.
+//! The engine and its parts with real processes.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -7,3 +7,6 @@
 )]
 
 mod exec;
+
+mod stage;
+mod turns;
