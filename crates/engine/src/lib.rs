@@ -5,5 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod command;
+pub mod docs;
 pub mod plan;
+pub mod skills;
 pub mod truncate;

@@ -1,0 +1,105 @@
+//! The files below a directory that are skills, breadth first and within bounds.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// So many directories below the first are entered.
+const DEEPEST: usize = 6;
+
+/// So many directories are looked at for each root.
+const MOST_DIRS: usize = 2_000;
+
+/// So many entries are looked at for each root.
+const MOST_ENTRIES: usize = 50_000;
+
+/// A larger file is no skill.
+const LARGEST: u64 = 256 * 1024;
+
+/// The real paths of the skills below a directory. What is left out is told.
+pub(super) fn skill_files(
+    root: &Path,
+    within: Option<&Path>,
+    note: &mut impl FnMut(&Path, String),
+) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut queue = VecDeque::from([(root.to_owned(), 0)]);
+    let mut n_entries = 0;
+    while let Some((dir, depth)) = queue.pop_front() {
+        let Ok(real) = dir.canonicalize() else { continue };
+        if leads_out(&real, within) {
+            note(&dir, "left out: it leads out of the project".to_owned());
+            continue;
+        }
+        // A link back to a directory above would go round for ever.
+        if !real.is_dir() || !seen.insert(real.clone()) {
+            continue;
+        }
+        if seen.len() > MOST_DIRS {
+            note(root, format!("only the first {MOST_DIRS} directories are looked at"));
+            break;
+        }
+        let entries = match std::fs::read_dir(&real) {
+            Ok(entries) => entries,
+            Err(err) => {
+                note(&dir, err.to_string());
+                continue;
+            }
+        };
+        let mut names: Vec<PathBuf> =
+            entries.flatten().take(MOST_ENTRIES - n_entries).map(|entry| entry.path()).collect();
+        n_entries += names.len();
+        names.sort();
+        for path in names {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            if name.starts_with('.') {
+                continue;
+            }
+            if name == "SKILL.md" {
+                match path.canonicalize() {
+                    Ok(real) if leads_out(&real, within) => {
+                        note(&path, "left out: it leads out of the project".to_owned());
+                    }
+                    Ok(real) if real.is_file() => found.push(real),
+                    // A directory, or a link to nowhere.
+                    _ => {}
+                }
+            } else if depth < DEEPEST && path.is_dir() {
+                queue.push_back((path, depth + 1));
+            }
+        }
+        if n_entries >= MOST_ENTRIES {
+            note(root, format!("only the first {MOST_ENTRIES} entries are looked at"));
+            break;
+        }
+    }
+    found
+}
+
+fn leads_out(real: &Path, within: Option<&Path>) -> bool {
+    within.is_some_and(|root| !real.starts_with(root))
+}
+
+/// The text of a skill.
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    let read = || {
+        // Before it is opened too: a pipe would wait for a writer.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(std::io::Error::other("not a file"));
+        }
+        let file = File::open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(std::io::Error::other("not a file"));
+        }
+        let mut text = String::new();
+        file.take(LARGEST + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    match read() {
+        Ok(text) if text.len() as u64 > LARGEST => Err(format!("larger than {LARGEST} bytes")),
+        Ok(text) => Ok(text),
+        Err(err) => Err(err.to_string()),
+    }
+}
