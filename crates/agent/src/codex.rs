@@ -22,7 +22,7 @@ pub(crate) use change::{change_kind, file_change, file_changes, read_changes};
 pub(crate) use command::{bare_command, bare_words, gist};
 pub(crate) use extras::server_settings;
 pub(crate) use failure::{LOG_IN, explain_exit, failure, is_retry, session_unknown};
-pub(crate) use prompt::SavedPrompt;
+pub use prompt::SavedPrompt;
 pub(crate) use tool::{content, contents, mcp_output, plan_status, search_query, usage};
 pub use version::{Version, Versions};
 

@@ -7,5 +7,7 @@
 pub mod command;
 pub mod docs;
 pub mod plan;
+pub mod prompts;
+pub mod review;
 pub mod skills;
 pub mod truncate;

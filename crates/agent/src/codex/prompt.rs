@@ -1,4 +1,5 @@
-//! Prompts that users keep as files: `$CODEX_HOME/prompts/NAME.md`.
+//! Prompts that users keep as files: `$CODEX_HOME/prompts/NAME.md`, and those of an agent of our
+//! own, which are written the same way.
 //!
 //! They are a thing of Codex's own screen, and its servers never expanded them, so this does.
 
@@ -25,8 +26,9 @@ const PREFIX: &str = "prompts:";
 
 /// A prompt with places to fill in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SavedPrompt {
+pub struct SavedPrompt {
     name: String,
+    path: String,
     description: Option<String>,
     hint: Option<String>,
     text: String,
@@ -34,7 +36,7 @@ pub(crate) struct SavedPrompt {
 
 impl SavedPrompt {
     /// Reads those of a directory, by name. It blocks.
-    pub(crate) fn read_all(directory: &Path) -> Vec<Self> {
+    pub fn read_all(directory: &Path) -> Vec<Self> {
         let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
         let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
@@ -62,11 +64,12 @@ impl SavedPrompt {
             }
         };
         let text = read().inspect_err(|err| tracing::warn!(name, %err, "a prompt is left out"));
-        Some(Self::parse(name, &text.ok()?))
+        Some(Self { path: path.display().to_string(), ..Self::parse(name, &text.ok()?) })
     }
 
     fn parse(name: String, text: &str) -> Self {
-        let mut prompt = Self { name, description: None, hint: None, text: text.to_owned() };
+        let (path, text_of) = (String::new(), text.to_owned());
+        let mut prompt = Self { name, path, description: None, hint: None, text: text_of };
         let Some((matter, body)) = split_front_matter(text) else { return prompt };
         body.clone_into(&mut prompt.text);
         for (key, value) in matter.lines().filter_map(|line| line.split_once(':')) {
@@ -81,8 +84,19 @@ impl SavedPrompt {
         prompt
     }
 
+    /// What is told of it where prompts are listed.
+    pub fn info(&self) -> tieline_event::SavedPrompt {
+        tieline_event::SavedPrompt {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            content: self.text.clone(),
+            description: self.description.clone(),
+            argument_hint: self.hint.clone(),
+        }
+    }
+
     /// The command it is offered as.
-    pub(crate) fn command(&self) -> AgentCommand {
+    pub fn command(&self) -> AgentCommand {
         AgentCommand {
             name: format!("{PREFIX}{}", self.name),
             description: self.description.clone().or_else(|| Some("A saved prompt".to_owned())),
@@ -91,7 +105,7 @@ impl SavedPrompt {
     }
 
     /// The one that a command names.
-    pub(crate) fn find<'a>(prompts: &'a [Self], command: &str) -> Option<&'a Self> {
+    pub fn find<'a>(prompts: &'a [Self], command: &str) -> Option<&'a Self> {
         let name = command.strip_prefix(PREFIX)?;
         prompts.iter().find(|prompt| prompt.name == name)
     }
@@ -101,7 +115,7 @@ impl SavedPrompt {
     ///
     /// # Errors
     /// The names that the arguments lack.
-    pub(crate) fn expand(&self, arguments: &str) -> Result<String, Vec<String>> {
+    pub fn expand(&self, arguments: &str) -> Result<String, Vec<String>> {
         let words = shlex::split(arguments)
             .unwrap_or_else(|| arguments.split_whitespace().map(str::to_owned).collect());
         let named: BTreeMap<&str, &str> =
