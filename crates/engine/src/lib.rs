@@ -6,8 +6,10 @@
 
 pub mod command;
 pub mod docs;
+pub mod persona;
 pub mod plan;
 pub mod prompts;
 pub mod review;
 pub mod skills;
+pub mod tools;
 pub mod truncate;

@@ -1,0 +1,5 @@
+//! What the model can call.
+
+pub mod arguments;
+pub mod names;
+pub mod schema;
