@@ -6,6 +6,7 @@
 
 pub mod command;
 pub mod docs;
+pub mod history;
 pub mod persona;
 pub mod plan;
 pub mod prompts;
