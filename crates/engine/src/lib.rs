@@ -7,6 +7,7 @@
 pub mod command;
 pub mod docs;
 pub mod history;
+pub mod model;
 pub mod persona;
 pub mod plan;
 pub mod prompts;

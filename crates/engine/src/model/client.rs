@@ -1,0 +1,249 @@
+//! Asking a provider.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use reqwest::Url;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tieline_wire::responses::Request;
+use tokio::time::{sleep, timeout};
+
+use super::error::{ModelError, innermost};
+use super::refusal::{Scrub, by_status};
+use super::retry::{Backoff, Retry};
+use super::secret::{Key, KeyTrouble, Secret};
+use super::{Provider, Stream};
+
+/// How much of a refusal is read.
+const REFUSAL: usize = 64 * 1024;
+
+/// Asks one provider, for any number of sessions: a clone shares its connections.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    provider: Provider,
+    http: reqwest::Client,
+    url: Url,
+    headers: HeaderMap,
+    /// The key, unless it is in a file, which is read for each request: it may be corrected.
+    key: Option<Result<Option<Secret>, KeyTrouble>>,
+    scrub: Scrub,
+}
+
+impl Client {
+    /// A client for this provider. Variables are those of this process.
+    ///
+    /// # Errors
+    /// When the URL or a header cannot be used. A missing key is an error of
+    /// [`stream`](Self::stream).
+    pub fn new(provider: Provider) -> Result<Self, ModelError> {
+        Self::with_env(provider, |name| std::env::var_os(name))
+    }
+
+    /// The same with other variables.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_env(
+        provider: Provider,
+        env: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, ModelError> {
+        let url = url(&provider)?;
+        let mut scrub = Scrub::default();
+        for (_, value) in provider.query_params.iter().chain(&provider.headers) {
+            scrub.add(Secret::new(value));
+        }
+        let headers = headers(&provider, &env, &mut scrub)?;
+        let key = match &provider.key {
+            Key::File(_) => None,
+            key => Some(key.fetch(&env)),
+        };
+        let http = http(&provider, &url)?;
+        Ok(Self(Arc::new(Inner { provider, http, url, headers, key, scrub })))
+    }
+
+    /// Whom it asks.
+    pub fn provider(&self) -> &Provider {
+        &self.0.provider
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    ///
+    /// What got no answer is sent again, as often and as slowly as the provider's settings say.
+    /// The conversation goes into the header `session_id` by the request's `prompt_cache_key`.
+    ///
+    /// # Errors
+    /// When there is no answer, or it is a refusal.
+    pub async fn stream(&self, request: &Request) -> Result<Stream, ModelError> {
+        let key = match &self.0.key {
+            Some(key) => key.clone()?,
+            None => self.0.provider.key.fetch(|_| None)?,
+        };
+        let mut scrub = self.0.scrub.clone();
+        key.iter().for_each(|key| scrub.add(key.clone()));
+        let http = self.request(request, key.as_ref())?;
+        let mut backoff = Backoff::for_request(&self.0.provider);
+        loop {
+            let again = http.try_clone().ok_or_else(|| {
+                ModelError::Settings("the request cannot be sent again".to_owned())
+            })?;
+            let error = match self.send(again, &scrub).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => error,
+            };
+            let Retry::Request(_) = error.retry() else { return Err(error) };
+            let Some(wait) = backoff.next(&error) else { return Err(error) };
+            tracing::debug!(
+                provider = %self.0.provider.name, attempt = wait.attempt, limit = wait.limit,
+                pause = ?wait.delay, %error, "the model is asked again"
+            );
+            sleep(wait.delay).await;
+        }
+    }
+
+    fn request(
+        &self,
+        request: &Request,
+        key: Option<&Secret>,
+    ) -> Result<reqwest::Request, ModelError> {
+        let body = request.to_json();
+        tracing::debug!(
+            provider = %self.0.provider.name, model = %request.model, items = request.input.len(),
+            bytes = body.len(), "the model is asked"
+        );
+        let mut http = reqwest::Request::new(reqwest::Method::POST, self.0.url.clone());
+        *http.body_mut() = Some(body.into());
+        let headers = http.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = key {
+            let (name, value) = match self.0.provider.azure {
+                true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
+                false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+            };
+            headers.insert(name, secret_value("the key", &value)?);
+        }
+        if let Some(thread) = &request.prompt_cache_key
+            && let Ok(thread) = HeaderValue::from_str(thread)
+        {
+            headers.insert("session_id", thread);
+        }
+        for (name, value) in &self.0.headers {
+            headers.insert(name, value.clone());
+        }
+        Ok(http)
+    }
+
+    async fn send(&self, http: reqwest::Request, scrub: &Scrub) -> Result<Stream, ModelError> {
+        let idle = self.0.provider.stream_idle_timeout;
+        let mut answer = match timeout(idle, self.0.http.execute(http)).await {
+            Ok(answer) => answer.map_err(ModelError::unsent)?,
+            Err(_) => return Err(ModelError::Idle(idle)),
+        };
+        let status = answer.status().as_u16();
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_ascii_lowercase();
+        // Some servers name no type for their streams, or a wrong one; these two are none.
+        let no_stream = kind.starts_with("text/html") || kind.starts_with("application/json");
+        if status == 200 && !no_stream {
+            return Ok(Stream::new(answer, idle, scrub.clone()));
+        }
+        let mut body = Vec::new();
+        // A refusal that breaks off is still a refusal.
+        while body.len() < REFUSAL
+            && let Ok(Ok(Some(chunk))) = timeout(idle, answer.chunk()).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        if status == 200 {
+            let words = format!("{kind} in place of a stream of events");
+            return Err(ModelError::Protocol(words));
+        }
+        Err(by_status(status, answer.headers(), &body, scrub))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.0.provider).finish()
+    }
+}
+
+fn url(provider: &Provider) -> Result<Url, ModelError> {
+    let shown = provider.endpoint();
+    let wrong = |why: &str| ModelError::Settings(format!("the URL {shown:?} of the model {why}"));
+    let mut url = Url::parse(&provider.base_url).map_err(|error| wrong(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(wrong("begins neither with http:// nor with https://"));
+    }
+    url.path_segments_mut().map_err(|()| wrong("has no path"))?.pop_if_empty().push("responses");
+    if !provider.query_params.is_empty() {
+        url.query_pairs_mut().extend_pairs(&provider.query_params);
+    }
+    Ok(url)
+}
+
+fn headers(
+    provider: &Provider,
+    env: &impl Fn(&str) -> Option<OsString>,
+    scrub: &mut Scrub,
+) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    let mut add = |name: &str, value: &str| -> Result<(), ModelError> {
+        let header = HeaderName::try_from(name)
+            .map_err(|_| ModelError::Settings(format!("{name:?} is no name of a header")))?;
+        headers.insert(header, secret_value(name, value)?);
+        Ok(())
+    };
+    for (name, value) in &provider.headers {
+        add(name, value)?;
+    }
+    for (name, variable) in &provider.env_headers {
+        let Some(value) = env(variable) else { continue };
+        let value = value.to_string_lossy();
+        if value.trim().is_empty() {
+            continue;
+        }
+        scrub.add(Secret::new(value.trim()));
+        add(name, value.trim())?;
+    }
+    Ok(headers)
+}
+
+/// A value that no log of the HTTP library shows.
+fn secret_value(name: &str, value: &str) -> Result<HeaderValue, ModelError> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        ModelError::Settings(format!("the value of {name} cannot stand in a header"))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn http(provider: &Provider, url: &Url) -> Result<reqwest::Client, ModelError> {
+    // Fails if somebody installed a provider before, which is as good.
+    let _already = rustls::crypto::ring::default_provider().install_default();
+    let builder = || {
+        let builder = reqwest::Client::builder()
+            .user_agent(&provider.user_agent)
+            .connect_timeout(provider.connect_timeout)
+            // A key goes where the configuration says and nowhere else.
+            .redirect(reqwest::redirect::Policy::none());
+        // No proxy leads to this machine.
+        if is_loopback(url) { builder.no_proxy() } else { builder }
+    };
+    match builder().build() {
+        // A machine without certificates can still ask a model of its own.
+        Err(_) if url.scheme() == "http" => builder().tls_certs_only([]).build(),
+        built => built,
+    }
+    .map_err(|error| ModelError::Settings(format!("no secure connections: {}", innermost(&error))))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
