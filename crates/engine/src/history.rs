@@ -1,138 +1,232 @@
-//! What is sent of the history, and how it is shortened.
+//! What the model is sent of a conversation: made whole before each request, shortened when it is
+//! too long, cut when turns are taken back.
+//!
+//! Items stay the text they are; only what has to change is written anew.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use tieline_wire::responses::{Content, Item, ItemView, Output, Part, ToolOutput};
+use tieline_wire::responses::{Content, Item, ItemView, Output, Part};
 use tieline_wire::text::Str;
 
-use crate::calls;
-use crate::truncate::{self, Limit};
+use crate::persona::SUMMARY_PREFIX;
+use crate::truncate::{Limit, tokens, without_middle};
 
 #[cfg(test)]
 mod tests;
 
-/// How many tokens of the user's own messages a summary leaves.
-const KEPT: usize = 20_000;
+/// So many tokens of the user's own messages outlive a compaction.
+const MOST_KEPT: usize = 20_000;
 
-/// What a model that takes no pictures is told instead.
-const NO_PICTURE: &str = "[a picture, which this model cannot see]";
+/// What a call gave that never came to an end.
+const ABORTED: &str = "aborted";
 
-/// The history as it may be sent: every call has an output, every output a call, and no picture goes
-/// to a model that takes none.
-pub(crate) fn for_request(items: &[Item], sees: bool) -> Vec<Item> {
-    let open: HashSet<String> = calls::open_calls(items).into_iter().map(|call| call.id).collect();
-    let mut known = HashSet::new();
-    let mut sent = Vec::with_capacity(items.len());
-    for item in items {
-        if let Some(call) = calls::call_of(item) {
-            sent.push(item.clone());
-            if open.contains(&call.id) {
-                sent.push(call.output("aborted"));
+/// What stands in place of a picture for a model that sees none.
+const NO_PICTURE: &str = "(a picture was here, but this model takes none)";
+
+/// Whether the model sees pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It does.
+    Pictures,
+    /// It reads only.
+    TextOnly,
+}
+
+/// The two sorts of calls, each with its sort of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Sort {
+    Function,
+    Custom,
+}
+
+/// What an item is to the books of calls and outputs.
+enum Role {
+    Call(Sort, String),
+    Output(Sort, String),
+    Neither,
+}
+
+fn role(item: &Item) -> Role {
+    match item.view() {
+        ItemView::FunctionCall(call) => Role::Call(Sort::Function, call.call_id.to_string()),
+        ItemView::CustomToolCall(call) => Role::Call(Sort::Custom, call.call_id.to_string()),
+        ItemView::LocalShellCall(call) => match call.call_id.or(call.id) {
+            Some(id) => Role::Call(Sort::Function, id.to_string()),
+            None => Role::Neither,
+        },
+        ItemView::FunctionCallOutput(output) => {
+            Role::Output(Sort::Function, output.call_id.to_string())
+        }
+        ItemView::CustomToolCallOutput(output) => {
+            Role::Output(Sort::Custom, output.call_id.to_string())
+        }
+        _ => Role::Neither,
+    }
+}
+
+/// The conversation as a provider takes it: every call has exactly one output after it, every
+/// output its call before it, and there is no picture for a model that sees none.
+pub fn normalised(items: &[Item], sight: Sight) -> Vec<Item> {
+    let roles: Vec<Role> = items.iter().map(role).collect();
+    // The first output after a call is its output.
+    let mut open: HashMap<(Sort, &str), usize> = HashMap::new();
+    let mut answered = HashSet::new();
+    let mut kept = HashSet::new();
+    for (at, role) in roles.iter().enumerate() {
+        match role {
+            Role::Call(sort, id) => {
+                open.insert((*sort, id), at);
             }
-            known.insert(call.id);
-            continue;
-        }
-        match item.view() {
-            ItemView::FunctionCallOutput(it) | ItemView::CustomToolCallOutput(it)
-                if !known.contains(&*it.call_id) => {}
-            _ if sees => sent.push(item.clone()),
-            view => sent.push(without_pictures(item, view)),
+            Role::Output(sort, id) => {
+                if let Some(call) = open.remove(&(*sort, id.as_str())) {
+                    answered.insert(call);
+                    kept.insert(at);
+                }
+            }
+            Role::Neither => {}
         }
     }
-    sent
-}
-
-/// As [`for_request`], of a part whose calls were sent before it.
-pub(crate) fn for_follow_up(items: &[Item], sees: bool) -> Vec<Item> {
-    let keep = |item: &Item| match sees {
-        true => item.clone(),
-        false => without_pictures(item, item.view()),
-    };
-    items.iter().map(keep).collect()
-}
-
-fn without_pictures(item: &Item, view: ItemView<'_>) -> Item {
-    let has_picture = |parts: &[Part<'_>]| parts.iter().any(is_picture);
-    match view {
-        ItemView::Message(mut it) if has_picture(&it.content) => {
-            it.content.iter_mut().for_each(replace_picture);
-            Item::of(&ItemView::Message(it))
+    let mut whole = Vec::with_capacity(items.len());
+    for (at, (item, role)) in items.iter().zip(&roles).enumerate() {
+        if matches!(role, Role::Output(..)) && !kept.contains(&at) {
+            continue;
         }
-        ItemView::FunctionCallOutput(ToolOutput { output: Output::Parts(mut parts), call_id, id })
-            if has_picture(&parts) =>
+        whole.push(match sight {
+            Sight::Pictures => item.clone(),
+            Sight::TextOnly => without_pictures(item),
+        });
+        if let Role::Call(sort, id) = role
+            && !answered.contains(&at)
         {
-            parts.iter_mut().for_each(replace_picture);
-            let output = Output::Parts(parts);
-            Item::of(&ItemView::FunctionCallOutput(ToolOutput { output, call_id, id }))
+            let output = Output::Text(Str::Borrowed(ABORTED));
+            whole.push(match sort {
+                Sort::Function => Item::function_output(id, output),
+                Sort::Custom => Item::custom_output(id, output),
+            });
         }
-        _ => item.clone(),
     }
+    whole
 }
 
-fn is_picture(part: &Part<'_>) -> bool {
-    matches!(part, Part::InputImage(_))
+/// The item with words in place of its pictures.
+fn without_pictures(item: &Item) -> Item {
+    let strip = |parts: &mut Vec<Part<'_>>| {
+        let mut n_found = 0;
+        for part in parts {
+            if matches!(part, Part::InputImage(_)) {
+                *part = Part::InputText(Content { text: Str::Borrowed(NO_PICTURE) });
+                n_found += 1;
+            }
+        }
+        n_found > 0
+    };
+    let mut view = item.view();
+    let has_pictures = match &mut view {
+        ItemView::Message(message) => strip(&mut message.content),
+        ItemView::FunctionCallOutput(output) | ItemView::CustomToolCallOutput(output) => {
+            match &mut output.output {
+                Output::Parts(parts) => strip(parts),
+                Output::Text(_) => false,
+            }
+        }
+        _ => false,
+    };
+    if has_pictures { Item::of(&view) } else { item.clone() }
 }
 
-fn replace_picture(part: &mut Part<'_>) {
-    if is_picture(part) {
-        *part = Part::InputText(Content { text: Str::Borrowed(NO_PICTURE) });
+/// About how many tokens items have.
+pub fn estimate(items: &[Item]) -> usize {
+    items.iter().map(|item| tokens(item.get())).sum()
+}
+
+/// What the user said in this item, if it is a message of theirs and not one that was made for the
+/// model.
+pub fn user_text(item: &Item) -> Option<String> {
+    let ItemView::Message(message) = item.view() else { return None };
+    if &*message.role != "user" {
+        return None;
     }
+    let text = message.text();
+    (!is_made(&text)).then_some(text)
 }
 
-/// A shorter history: what the user said last, as far as there is room for it, and the summary.
-pub(crate) fn compacted(items: &[Item], prefix: &str, summary: &str) -> Vec<Item> {
-    let mut room = KEPT;
-    let mut kept = Vec::new();
-    for item in items.iter().rev() {
-        let Some(text) = words_of_user(item) else { continue };
-        // A summary of a summary says it all again.
-        if text.starts_with(prefix) {
-            continue;
-        }
-        let size = truncate::tokens(&text);
-        if size <= room {
-            room -= size;
-            kept.push(Item::message("user", &text));
-            continue;
-        }
-        if let Some(short) = truncate::without_middle(&text, Limit::Tokens(room)).filter(|_| room > 0) {
-            kept.push(Item::message("user", &short));
-        }
-        break;
-    }
-    kept.reverse();
-    kept.push(Item::message("user", &format!("{prefix}\n{summary}")));
-    kept
-}
-
-/// The text of a message that the user wrote: not what we say in their name.
-fn words_of_user(item: &Item) -> Option<String> {
-    const OURS: [&str; 6] = [
+/// Whether a message of the user's role was made for the model.
+fn is_made(text: &str) -> bool {
+    const BEGINNINGS: [&str; 7] = [
+        "# AGENTS.md instructions for ",
         "<environment_context>",
-        "# AGENTS.md",
+        "<skill>",
         "<turn_aborted>",
         "<user_action>",
         "<user_shell_command>",
-        "<skill>",
+        SUMMARY_PREFIX,
     ];
-    let ItemView::Message(it) = item.view() else { return None };
-    let text = it.text();
-    let is_ours = OURS.iter().any(|start| text.trim_start().starts_with(start));
-    (&*it.role == "user" && !is_ours && !text.is_empty()).then_some(text)
+    let text = text.trim_start();
+    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }
 
-/// Drops the oldest item, and what belongs to it.
-pub(crate) fn drop_oldest(items: &mut Vec<Item>) {
-    if items.is_empty() {
-        return;
+/// The conversation after it was summed up: what every conversation begins with, the user's last
+/// messages, and the summary.
+///
+/// Of the messages as many are kept as fit, the newest first. The oldest of them may lose its
+/// middle; pictures are lost.
+pub fn compacted(items: &[Item], beginning: &[Item], summary: &str) -> Vec<Item> {
+    let mut left = MOST_KEPT;
+    let mut kept = Vec::new();
+    for text in items.iter().rev().filter_map(user_text) {
+        if left == 0 {
+            break;
+        }
+        if text.trim().is_empty() {
+            continue;
+        }
+        let n = tokens(&text);
+        if n <= left {
+            left -= n;
+            kept.push(Item::message("user", &text));
+        } else {
+            let short = without_middle(&text, Limit::Tokens(left)).unwrap_or(text);
+            kept.push(Item::message("user", &short));
+            left = 0;
+        }
     }
-    let first = items.remove(0);
-    if let Some(call) = calls::call_of(&first) {
-        items.retain(|item| match item.view() {
-            ItemView::FunctionCallOutput(it) | ItemView::CustomToolCallOutput(it) => {
-                *it.call_id != *call.id
-            }
-            _ => true,
-        });
+    let summary = match summary.trim() {
+        "" => "(no summary available)",
+        summary => summary,
+    };
+    let note = Item::message("user", &crate::persona::summary_message(summary));
+    beginning.iter().cloned().chain(kept.into_iter().rev()).chain([note]).collect()
+}
+
+/// The conversation without its last turns: everything before the message that began the first of
+/// them. With more turns than there are, nothing of the user's is left.
+pub fn rolled_back(items: &[Item], n_turns: usize) -> &[Item] {
+    if n_turns == 0 {
+        return items;
     }
+    let starts: Vec<usize> =
+        items.iter().enumerate().filter_map(|(at, item)| user_text(item).map(|_| at)).collect();
+    let first = starts.len().saturating_sub(n_turns);
+    match starts.get(first) {
+        Some(&at) => items.get(..at).unwrap_or(items),
+        None => items,
+    }
+}
+
+/// The conversation without its oldest item, and without what belongs to it: an output goes with
+/// its call. For a provider that says that even the summing up is too long.
+pub fn without_oldest(items: &[Item]) -> Vec<Item> {
+    let Some((oldest, rest)) = items.split_first() else { return Vec::new() };
+    let Role::Call(sort, id) = role(oldest) else { return rest.to_vec() };
+    let mut found = false;
+    let is_its_output =
+        |item: &Item| matches!(role(item), Role::Output(other, of) if other == sort && of == id);
+    rest.iter()
+        .filter(|item| {
+            let goes = !found && is_its_output(item);
+            found |= goes;
+            !goes
+        })
+        .cloned()
+        .collect()
 }

@@ -49,8 +49,9 @@ fn skill(it: SkillInfo) -> Skill<'static> {
 
 /// The prompts the user saved.
 pub(crate) async fn prompts(shared: &Shared) -> EventMsg<'static> {
-    let dir = shared.settings.config_dir.join("prompts");
-    let found = tokio::task::spawn_blocking(move || prompts::list(&dir)).await.unwrap_or_default();
+    let config = shared.settings.config_dir.clone();
+    let read = tokio::task::spawn_blocking(move || prompts::listed(&prompts::read_all(&config)));
+    let found = read.await.unwrap_or_default();
     let prompt = |it: SavedPrompt| CustomPrompt {
         name: it.name.into(),
         path: it.path.into(),

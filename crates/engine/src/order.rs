@@ -293,30 +293,24 @@ fn reaching(policy: &SandboxPolicy<'_>) -> Reaching {
 
 fn review(request: &Raw<'_>) -> What {
     #[derive(Deserialize)]
-    struct Request {
-        target: Option<Target>,
+    struct Request<'a> {
+        #[serde(borrow, default)]
+        target: Raw<'a>,
+        #[serde(default)]
         prompt: Option<String>,
+        #[serde(default)]
         user_facing_hint: Option<String>,
     }
-    #[derive(Deserialize)]
-    #[serde(tag = "type", rename_all = "camelCase")]
-    enum Target {
-        UncommittedChanges,
-        BaseBranch { branch: String },
-        Commit { sha: String, title: Option<String> },
-        Custom { instructions: String },
-    }
-    let Some(request) = request.read::<Request>() else {
-        return What::Other("review of an unknown target".to_owned());
+    let Some(request) = request.read::<Request<'_>>() else {
+        return What::Other("a review of nothing".to_owned());
     };
-    let target = match (request.target, request.prompt) {
-        (Some(Target::UncommittedChanges), _) => ReviewTarget::Uncommitted,
-        (Some(Target::BaseBranch { branch }), _) => ReviewTarget::Branch { branch },
-        (Some(Target::Commit { sha, title }), _) => ReviewTarget::Commit { sha, title },
-        (Some(Target::Custom { instructions }), _) | (None, Some(instructions)) => {
-            ReviewTarget::Custom { instructions }
-        }
-        (None, None) => ReviewTarget::Uncommitted,
+    let target = match (request.target.is_null(), request.prompt) {
+        (true, Some(instructions)) => ReviewTarget::Custom { instructions },
+        (true, None) => ReviewTarget::Uncommitted,
+        (false, _) => match crate::review::read_target(request.target.get()) {
+            Ok(target) => target,
+            Err(why) => return What::Other(format!("this review ({why})")),
+        },
     };
     What::Review { target, hint: request.user_facing_hint }
 }

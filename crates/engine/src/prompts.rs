@@ -1,35 +1,35 @@
-//! Prompts that the user keeps as files: `prompts/NAME.md` beside our configuration.
+//! Prompts that the user keeps as files in our configuration: `prompts/NAME.md`, called as
+//! `/prompts:NAME arguments`.
+//!
+//! How they are read and filled in is what [`SavedPrompt`] does for Codex's.
 
 use std::path::Path;
 
-use tieline_agent::codex;
-use tieline_event::SavedPrompt;
+use tieline_agent::codex::SavedPrompt;
 
-/// Those of a directory, by name. It blocks.
-pub fn list(dir: &Path) -> Vec<SavedPrompt> {
-    let saved = |it: codex::SavedPrompt| SavedPrompt {
-        path: dir.join(format!("{}.md", it.name)).display().to_string(),
-        name: it.name,
-        content: it.text,
-        description: it.description,
-        argument_hint: it.hint,
-    };
-    codex::SavedPrompt::read_all(dir).into_iter().map(saved).collect()
+#[cfg(test)]
+mod tests;
+
+/// Reads the prompts below the directory of our configuration. It blocks.
+pub fn read_all(config: &Path) -> Vec<SavedPrompt> {
+    SavedPrompt::read_all(&config.join("prompts"))
 }
 
-/// What a message means that calls one, `/prompts:NAME …`; none when it calls none. It blocks.
+/// The prompts as they are listed.
+pub fn listed(prompts: &[SavedPrompt]) -> Vec<tieline_event::SavedPrompt> {
+    prompts.iter().map(SavedPrompt::info).collect()
+}
+
+/// What a message means that calls a prompt; nothing when it calls none that is known.
 ///
 /// # Errors
-/// In words, when it calls one that is not there or lacks what that needs.
-pub fn expand(dir: &Path, message: &str) -> Option<Result<String, String>> {
-    let command = message.strip_prefix('/')?;
-    let (name, arguments) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-    name.strip_prefix("prompts:")?;
-    let all = codex::SavedPrompt::read_all(dir);
-    let Some(prompt) = codex::SavedPrompt::find(&all, name) else {
-        return Some(Err(format!("there is no saved prompt {name:?}; the message goes as it is")));
-    };
+/// What the call lacks, in words.
+pub fn expand(prompts: &[SavedPrompt], message: &str) -> Option<Result<String, String>> {
+    let call = message.trim().strip_prefix('/')?;
+    let (name, arguments) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+    let prompt = SavedPrompt::find(prompts, name)?;
     Some(prompt.expand(arguments.trim()).map_err(|missing| {
-        format!("/{name} needs {}; write NAME=value after it", missing.join(", "))
+        let values: Vec<String> = missing.iter().map(|name| format!("{name}=value")).collect();
+        format!("/{name} needs {} after it", values.join(" "))
     }))
 }

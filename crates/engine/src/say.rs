@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tieline_wire::responses::{Content, ImageUrl, Item, ItemView, Message, Part};
-use tieline_wire::sqeq::{EventMsg, Message as Sentence};
+use tieline_wire::sqeq::{EventMsg, Message as Sentence, Personality};
 use tieline_wire::text::Str;
 
-use crate::context::Context;
+use crate::context::{Context, Reaching};
 use crate::core::Core;
 use crate::order::Piece;
+use crate::prompts;
 use crate::shared::Shared;
 use crate::tools::files::image;
 use crate::docs::{self, DocOptions};
-use crate::persona;
+use crate::persona::{self, Environment};
 
 /// What the model is told of a turn that was stopped.
 pub(crate) const TURN_ABORTED: &str =
@@ -40,7 +41,7 @@ pub(crate) async fn context(core: &mut Core, shared: &Arc<Shared>) {
 
 /// Everything that stands at the beginning of a session.
 async fn whole(now: &Context, shared: &Arc<Shared>) -> Vec<Item> {
-    let mut items = vec![developer(&persona::permissions(&now.terms(), &writable(now)))];
+    let mut items = vec![developer(&permissions(now))];
     if now.plan {
         items.push(developer(persona::PLAN_MODE));
     }
@@ -57,7 +58,7 @@ async fn whole(now: &Context, shared: &Arc<Shared>) -> Vec<Item> {
     if let Ok(Some(text)) = read.await {
         items.push(Item::message("user", &text));
     }
-    items.push(Item::message("user", &environment(now, shared)));
+    items.push(Item::message("user", &environment(now, Some(&shared.settings.shell))));
     items
 }
 
@@ -65,17 +66,16 @@ async fn whole(now: &Context, shared: &Arc<Shared>) -> Vec<Item> {
 fn changes(before: &Context, now: &Context) -> Vec<Item> {
     let mut items = Vec::new();
     if (&before.asking, &before.reaching, before.plan) != (&now.asking, &now.reaching, now.plan) {
-        items.push(developer(&persona::permissions(&now.terms(), &writable(now))));
+        items.push(developer(&permissions(now)));
     }
     match (before.plan, now.plan) {
         (false, true) => items.push(developer(persona::PLAN_MODE)),
-        (true, false) => items.push(developer(persona::PLAN_MODE_OVER)),
+        (true, false) => items.push(developer(persona::DEFAULT_MODE)),
         _ => {}
     }
-    if before.personality != now.personality
-        && let Some(text) = persona::change_of_personality(&now.personality)
-    {
-        items.push(developer(&text));
+    if before.personality != now.personality {
+        let personality = Personality::from(now.personality.as_str());
+        items.push(developer(&persona::personality_message(&personality)));
     }
     if before.instructions != now.instructions
         && let Some(instructions) = &now.instructions
@@ -83,11 +83,7 @@ fn changes(before: &Context, now: &Context) -> Vec<Item> {
         items.push(developer(instructions));
     }
     if before.cwd != now.cwd {
-        let text = format!(
-            "<environment_context>\n  <cwd>{}</cwd>\n</environment_context>",
-            now.cwd.display()
-        );
-        items.push(Item::message("user", &text));
+        items.push(Item::message("user", &environment(now, None)));
     }
     items
 }
@@ -96,19 +92,21 @@ fn developer(text: &str) -> Item {
     Item::message("developer", text)
 }
 
-fn writable(now: &Context) -> Vec<PathBuf> {
-    match &now.reaching {
-        crate::context::Reaching::Workspace { roots, .. } => {
-            std::iter::once(&now.cwd).chain(roots).cloned().collect()
-        }
-        _ => Vec::new(),
+fn permissions(now: &Context) -> String {
+    let mut writable: Vec<&Path> = Vec::new();
+    if let Reaching::Workspace { roots, .. } = &now.reaching {
+        writable.push(&now.cwd);
+        writable.extend(roots.iter().map(PathBuf::as_path));
     }
+    persona::permissions(&now.terms(), &writable)
 }
 
-fn environment(now: &Context, shared: &Shared) -> String {
-    let shell = Path::new(&shared.settings.shell);
-    let shell = shell.file_name().unwrap_or_default().to_string_lossy();
-    persona::environment(&now.cwd, &shell)
+fn environment(now: &Context, shell: Option<&str>) -> String {
+    let name = |shell: &str| {
+        Path::new(shell).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    };
+    let cwd = now.cwd.display().to_string();
+    Environment { cwd, shell: shell.map(name), date: None }.message()
 }
 
 /// The user says something. What cannot be taken along is told.
@@ -118,6 +116,8 @@ pub(crate) async fn user(core: &mut Core, shared: &Arc<Shared>, id: &str, pieces
     for piece in pieces {
         match piece {
             Piece::Text(text) => {
+                let text = expanded(shared, id, text).await;
+                let text = &text;
                 for skill in shared.skills.mentioned(&core.context.cwd, text).await {
                     match skill {
                         Ok(text) => skills.push(text),
@@ -152,6 +152,25 @@ pub(crate) async fn user(core: &mut Core, shared: &Arc<Shared>, id: &str, pieces
     core.push(Item::of(&ItemView::Message(message)));
     for skill in skills {
         core.push(Item::message("user", &skill));
+    }
+}
+
+/// The text a message means: that of a saved prompt, if it calls one.
+async fn expanded(shared: &Arc<Shared>, id: &str, text: &str) -> String {
+    if !text.trim_start().starts_with('/') {
+        return text.to_owned();
+    }
+    let (config, message) = (shared.settings.config_dir.clone(), text.to_owned());
+    let read = tokio::task::spawn_blocking(move || {
+        prompts::expand(&prompts::read_all(&config), &message)
+    });
+    match read.await {
+        Ok(Some(Ok(expanded))) => expanded,
+        Ok(Some(Err(why))) => {
+            warn(shared, id, why).await;
+            text.to_owned()
+        }
+        Ok(None) | Err(_) => text.to_owned(),
     }
 }
 

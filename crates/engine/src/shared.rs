@@ -8,13 +8,13 @@ use tieline_event::{Extras, Failure, FailureCode};
 use tieline_proc::Env;
 use tieline_sandbox::Policy;
 use tieline_wire::responses::Tool;
-use tieline_wire::sqeq::EventMsg;
+use tieline_wire::sqeq::{EventMsg, Personality};
 use tokio::sync::RwLock;
 
 use crate::ask::Asked;
 use crate::calls::Call;
 use crate::command::{Granted, Rule, Rules, Sandbox};
-use crate::context::Context;
+use crate::context::{Asking, Context};
 use crate::exec::{self, Commands, Input, Ran, SessionId};
 use crate::mcp::Mcp;
 use crate::model::Client;
@@ -25,7 +25,7 @@ use crate::settings::Settings;
 use crate::skillset::SkillSet;
 use crate::tools::command::end_event;
 use crate::tools::patch::TurnChanges;
-use crate::tools::schema;
+use crate::tools::schema::{self, Escalation};
 
 /// What a session's task, its tools and its inbox share.
 pub(crate) struct Shared {
@@ -166,6 +166,12 @@ impl Shared {
             web_search: self.settings.web_search,
             images: self.settings.sees(&context.model),
             plan: context.plan,
+            escalation: match context.asking {
+                Asking::OnRequest | Asking::Granular { sandbox: true, .. } if context.terms().sandbox.is_ours() => {
+                    Escalation::Offered
+                }
+                _ => Escalation::No,
+            },
         });
         tools.extend(self.mcp.tools().await);
         Arc::from(tools)
@@ -175,7 +181,10 @@ impl Shared {
     pub(crate) fn instructions(&self, context: &Context) -> Arc<str> {
         match &context.base {
             Some(base) => Arc::from(base.as_str()),
-            None => Arc::from(persona::instructions(&context.personality)),
+            None => {
+                let personality = Personality::from(context.personality.as_str());
+                Arc::from(persona::instructions(&personality))
+            }
         }
     }
 

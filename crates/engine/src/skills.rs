@@ -105,7 +105,7 @@ pub fn discover(cwd: &Path, places: &Places) -> SkillsAt {
             errors.push((path.display().to_string(), message));
         };
         // The same file by two ways is one skill: that of the nearer scope.
-        for path in walk::skill_files(&root.path, root.within.as_deref(), &mut note) {
+        for path in walk::skill_files(&root.path, root.within.as_deref(), walk::BOUNDS, &mut note) {
             if !seen.insert(path.clone()) {
                 continue;
             }

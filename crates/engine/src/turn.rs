@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::core::Core;
 use crate::calls::{self, Call};
-use crate::history;
+use crate::history::{self, Sight};
 use crate::model::ModelError;
 use crate::plan::{self, PlanParser};
 use crate::shared::Shared;
@@ -97,10 +97,14 @@ async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
         None => (None, 0),
     };
     let items = core.items.get(from..).unwrap_or_default();
-    let sees = settings.sees(&context.model);
+    let sight = match settings.sees(&context.model) {
+        true => Sight::Pictures,
+        false => Sight::TextOnly,
+    };
+    // What follows a stored answer has the outputs of its calls, and not the calls.
     let input = match previous {
-        Some(_) => history::for_follow_up(items, sees),
-        None => history::for_request(items, sees),
+        Some(_) => items.to_vec(),
+        None => history::normalised(items, sight),
     };
     let tools: Arc<[Tool]> = match wish.bare {
         true => Arc::from([]),

@@ -1,4 +1,5 @@
-//! Prompts that users keep as files: `$CODEX_HOME/prompts/NAME.md`.
+//! Prompts that users keep as files: `$CODEX_HOME/prompts/NAME.md`, and those of an agent of our
+//! own, which are written the same way.
 //!
 //! They are a thing of Codex's own screen, and its servers never expanded them, so this does.
 
@@ -26,14 +27,11 @@ const PREFIX: &str = "prompts:";
 /// A prompt with places to fill in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedPrompt {
-    /// Its name.
-    pub name: String,
-    /// What it is for.
-    pub description: Option<String>,
-    /// What may follow the name.
-    pub hint: Option<String>,
-    /// The text, with places.
-    pub text: String,
+    name: String,
+    path: String,
+    description: Option<String>,
+    hint: Option<String>,
+    text: String,
 }
 
 impl SavedPrompt {
@@ -66,11 +64,12 @@ impl SavedPrompt {
             }
         };
         let text = read().inspect_err(|err| tracing::warn!(name, %err, "a prompt is left out"));
-        Some(Self::parse(name, &text.ok()?))
+        Some(Self { path: path.display().to_string(), ..Self::parse(name, &text.ok()?) })
     }
 
     fn parse(name: String, text: &str) -> Self {
-        let mut prompt = Self { name, description: None, hint: None, text: text.to_owned() };
+        let (path, text_of) = (String::new(), text.to_owned());
+        let mut prompt = Self { name, path, description: None, hint: None, text: text_of };
         let Some((matter, body)) = split_front_matter(text) else { return prompt };
         body.clone_into(&mut prompt.text);
         for (key, value) in matter.lines().filter_map(|line| line.split_once(':')) {
@@ -83,6 +82,17 @@ impl SavedPrompt {
             }
         }
         prompt
+    }
+
+    /// What is told of it where prompts are listed.
+    pub fn info(&self) -> tieline_event::SavedPrompt {
+        tieline_event::SavedPrompt {
+            name: self.name.clone(),
+            path: self.path.clone(),
+            content: self.text.clone(),
+            description: self.description.clone(),
+            argument_hint: self.hint.clone(),
+        }
     }
 
     /// The command it is offered as.

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::danger::started;
+use super::danger::{is_dangerous, started};
 use super::known::{Safety, safety_of};
 use super::script::is_shell;
 use super::{base_name, shown, system_name};
@@ -186,7 +186,9 @@ impl Rules {
         self.rules
             .iter()
             .filter(|rule| match rule.decision {
-                RuleDecision::Allow => rule.is_about(segment, system_name),
+                RuleDecision::Allow => {
+                    rule.is_about(segment, system_name) && rule.covers_danger_of(segment)
+                }
                 _ => std::iter::once(segment)
                     .chain(behind.iter().map(Vec::as_slice))
                     .any(|argv| rule.is_about(argv, |program| Some(base_name(program)))),
@@ -210,6 +212,12 @@ impl Rule {
             return false;
         };
         (program == first || name(program) == Some(first)) && arguments.starts_with(rest)
+    }
+
+    /// Whoever allowed `git push` did not mean `git push --force`: what is dangerous is allowed only
+    /// by a rule whose own words are.
+    fn covers_danger_of(&self, argv: &[String]) -> bool {
+        !is_dangerous(argv) || is_dangerous(&self.prefix)
     }
 
     fn words(&self) -> String {

@@ -187,13 +187,21 @@ fn the_search_has_bounds() {
     it.skill("p/.agents/skills/1/2/3/4/5/6", "deep");
     it.skill("p/.agents/skills/1/2/3/4/5/6/7", "too deep");
     assert_eq!(it.listed("p"), "repo:deep");
-    for n in 0..2_100 {
-        fs::create_dir_all(it.path(&format!("home/.agents/skills/{n:04}"))).unwrap();
+
+    let root = it.path("many");
+    for n in 0..12 {
+        it.skill(&format!("many/{n:02}"), "any");
     }
-    it.skill("home/.agents/skills/0000", "first");
-    it.skill("home/.agents/skills/2099", "last");
-    assert_eq!(it.listed("p"), "repo:deep user:first");
-    assert!(it.discover("p").errors[0].1.contains("2000 directories"));
+    let found = |most_dirs, most_entries| {
+        let mut notes = Vec::new();
+        let bounds = walk::Bounds { deepest: 6, most_dirs, most_entries };
+        let note = &mut |_: &Path, message| notes.push(message);
+        let found = walk::skill_files(&root, None, bounds, note).len();
+        (found, notes.join("; "))
+    };
+    assert_eq!(found(13, 25), (12, String::new()));
+    assert_eq!(found(12, 25), (11, "only the first 12 directories are looked at".to_owned()));
+    assert_eq!(found(13, 15), (3, "only the first 15 entries are looked at".to_owned()));
 }
 
 #[cfg(unix)]

@@ -5,14 +5,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// So many directories below the first are entered.
-const DEEPEST: usize = 6;
+/// How much is looked at for each root.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// So many directories below the first are entered.
+    pub(super) deepest: usize,
+    /// So many directories.
+    pub(super) most_dirs: usize,
+    /// So many entries.
+    pub(super) most_entries: usize,
+}
 
-/// So many directories are looked at for each root.
-const MOST_DIRS: usize = 2_000;
-
-/// So many entries are looked at for each root.
-const MOST_ENTRIES: usize = 50_000;
+pub(super) const BOUNDS: Bounds = Bounds { deepest: 6, most_dirs: 2_000, most_entries: 50_000 };
 
 /// A larger file is no skill.
 const LARGEST: u64 = 256 * 1024;
@@ -21,6 +25,7 @@ const LARGEST: u64 = 256 * 1024;
 pub(super) fn skill_files(
     root: &Path,
     within: Option<&Path>,
+    bounds: Bounds,
     note: &mut impl FnMut(&Path, String),
 ) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -37,8 +42,8 @@ pub(super) fn skill_files(
         if !real.is_dir() || !seen.insert(real.clone()) {
             continue;
         }
-        if seen.len() > MOST_DIRS {
-            note(root, format!("only the first {MOST_DIRS} directories are looked at"));
+        if seen.len() > bounds.most_dirs {
+            note(root, format!("only the first {} directories are looked at", bounds.most_dirs));
             break;
         }
         let entries = match std::fs::read_dir(&real) {
@@ -48,8 +53,11 @@ pub(super) fn skill_files(
                 continue;
             }
         };
-        let mut names: Vec<PathBuf> =
-            entries.flatten().take(MOST_ENTRIES - n_entries).map(|entry| entry.path()).collect();
+        let mut names: Vec<PathBuf> = entries
+            .flatten()
+            .take(bounds.most_entries - n_entries)
+            .map(|entry| entry.path())
+            .collect();
         n_entries += names.len();
         names.sort();
         for path in names {
@@ -66,12 +74,12 @@ pub(super) fn skill_files(
                     // A directory, or a link to nowhere.
                     _ => {}
                 }
-            } else if depth < DEEPEST && path.is_dir() {
+            } else if depth < bounds.deepest && path.is_dir() {
                 queue.push_back((path, depth + 1));
             }
         }
-        if n_entries >= MOST_ENTRIES {
-            note(root, format!("only the first {MOST_ENTRIES} entries are looked at"));
+        if n_entries >= bounds.most_entries {
+            note(root, format!("only the first {} entries are looked at", bounds.most_entries));
             break;
         }
     }

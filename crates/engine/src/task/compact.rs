@@ -38,7 +38,7 @@ pub(crate) async fn run(
         return Ok(());
     }
     let summary = summary(core, shared, id, before.clone()).await?;
-    let shorter = history::compacted(&before, persona::SUMMARY_PREFIX, &summary);
+    let shorter = history::compacted(&before, &[], &summary);
     core.compacted(shorter);
     core.keep().await?;
     shared.out.put(id, EventMsg::ContextCompacted);
@@ -71,7 +71,7 @@ async fn summary(
             }
             Ok(_) => return Err(Stop::failed("the model gave no summary; try again")),
             Err(Stop::Failed(trouble)) if trouble.is_too_long() && items.len() > 1 => {
-                history::drop_oldest(&mut items);
+                items = history::without_oldest(&items);
             }
             Err(stop) => return Err(stop),
         }

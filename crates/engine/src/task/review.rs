@@ -23,14 +23,14 @@ pub(super) async fn run(
     hint: Option<String>,
 ) -> Result<End, Stop> {
     let entered = EnteredReviewMode {
-        target: Raw::of(&review::wire_target(target)).ok(),
+        target: Raw::of(&review::write_target(target)).ok(),
         user_facing_hint: Some(Str::Owned(hint.unwrap_or_else(|| review::hint(target)))),
         ..EnteredReviewMode::default()
     };
     shared.out.send(id, EventMsg::EnteredReviewMode(entered)).await;
     let mut aside = core.aside(Vec::new());
     super::say::context(&mut aside, shared).await;
-    aside.items.push(Item::message("user", &review::prompt(target)));
+    aside.items.push(Item::message("user", &review::prompt(target, None)));
     let wish =
         Wish { instructions: Some(review::RUBRIC), silent: true, ..Wish::default() };
     let end = to_the_end(&mut aside, shared, id, &wish).await;
@@ -49,10 +49,7 @@ pub(super) async fn run(
     shared.out.put(id, EventMsg::ExitedReviewMode(exited));
     let message = Str::Borrowed(text.as_str());
     shared.out.send(id, EventMsg::AgentMessage(AgentMessage { message, phase: None })).await;
-    let told = format!(
-        "<user_action>\nThe user had changes reviewed ({}). The outcome:\n{text}\n</user_action>",
-        review::hint(target)
-    );
+    let told = review::user_action(target, Some(&text));
     core.push(Item::message("user", &told));
     core.push(Item::message("assistant", &text));
     core.keep().await?;

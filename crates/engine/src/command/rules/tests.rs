@@ -69,6 +69,18 @@ fn the_strictest_word_over_all_parts_counts() {
 }
 
 #[test]
+fn what_is_dangerous_is_allowed_only_by_its_own_words() {
+    let rules = |prefix: &str| Rules { rules: vec![Rule::allow(argv(prefix))] };
+    let judge = |prefix: &str, text: &str| rules(prefix).judge(&script(text));
+    let forced = "git push --force origin x";
+    assert_eq!(judge("git push", "git push origin x"), Verdict::AllowAll);
+    assert_eq!(judge("git push", forced), Verdict::Open(script(forced)));
+    assert_eq!(judge("git push --force", forced), Verdict::AllowAll);
+    assert_eq!(judge("rm", "rm -rf x"), Verdict::Open(script("rm -rf x")));
+    assert_eq!(judge("rm -rf", "rm -rf x"), Verdict::AllowAll);
+}
+
+#[test]
 fn a_file_that_is_not_understood_is_no_file_without_rules() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rules.toml");
