@@ -45,30 +45,38 @@ async fn measure() -> Result<(), Box<dyn Error>> {
     let time = best(times);
     writeln!(out, "read in memory: {:.0} events/s, {:.0} MB/s", DELTAS as f64 / time, size / time)?;
 
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let url = format!("http://{}/v1", listener.local_addr()?);
-    let server = tokio::spawn(serve(listener, chunked(&body)));
-    let begin = Instant::now();
-    let client = Client::new(Provider::new("loopback", url))?;
-    writeln!(out, "a client is made in {:.1} ms", begin.elapsed().as_secs_f64() * 1e3)?;
-    let request = Request::new("m", vec![Item::message("user", "hi")]);
-    let mut times = Vec::new();
-    for _ in 0..ROUNDS {
-        let begin = Instant::now();
-        let mut stream = client.stream(&request).await?;
-        let mut bytes = 0;
-        while let Some(event) = stream.next().await? {
-            if let StreamEvent::Text(delta) = event {
-                bytes += delta.delta.len();
-            }
+    for events_per_chunk in [1, 40] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let url = format!("http://{}/v1", listener.local_addr()?);
+        let server = tokio::spawn(serve(listener, chunked(&body, events_per_chunk)));
+        let client = Client::new(Provider::new("loopback", url))?;
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            times.push(read(&client).await?);
         }
-        times.push(begin.elapsed());
-        assert_eq!(bytes, DELTAS * 6);
+        let time = best(times);
+        let (events, speed) = (DELTAS as f64 / time, size / time);
+        writeln!(
+            out,
+            "over loopback, {events_per_chunk} to a chunk: {events:.0} events/s, {speed:.0} MB/s"
+        )?;
+        server.abort();
     }
-    let time = best(times);
-    writeln!(out, "over loopback: {:.0} events/s, {:.0} MB/s", DELTAS as f64 / time, size / time)?;
-    server.abort();
     Ok(())
+}
+
+async fn read(client: &Client) -> Result<Duration, Box<dyn Error>> {
+    let request = Request::new("m", vec![Item::message("user", "hi")]);
+    let begin = Instant::now();
+    let mut stream = client.stream(&request).await?;
+    let mut bytes = 0;
+    while let Some(event) = stream.next().await? {
+        if let StreamEvent::Text(delta) = event {
+            bytes += delta.delta.len();
+        }
+    }
+    assert_eq!(bytes, DELTAS * 6);
+    Ok(begin.elapsed())
 }
 
 fn answer() -> Vec<u8> {
@@ -87,13 +95,16 @@ fn answer() -> Vec<u8> {
     body
 }
 
-/// One chunk for each event, as servers write them.
-fn chunked(body: &[u8]) -> Vec<u8> {
+/// Servers write a chunk for each event; what stands between may put several into one.
+fn chunked(body: &[u8], events: usize) -> Vec<u8> {
     let mut bytes = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
         transfer-encoding: chunked\r\n\r\n"
         .to_vec();
-    for event in String::from_utf8_lossy(body).split_inclusive("\n\n") {
-        bytes.extend(format!("{:x}\r\n{event}\r\n", event.len()).bytes());
+    let text = String::from_utf8_lossy(body);
+    let all: Vec<&str> = text.split_inclusive("\n\n").collect();
+    for events in all.chunks(events) {
+        let chunk = events.concat();
+        bytes.extend(format!("{:x}\r\n{chunk}\r\n", chunk.len()).bytes());
     }
     bytes.extend(b"0\r\n\r\n");
     bytes
