@@ -72,9 +72,7 @@ pub(crate) fn own_program() -> std::io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-fn parse(
-    mut args: impl Iterator<Item = OsString>,
-) -> Result<(Policy, Vec<OsString>), Refusal> {
+fn parse(mut args: impl Iterator<Item = OsString>) -> Result<(Policy, Vec<OsString>), Refusal> {
     let json = args.next().and_then(|json| json.into_string().ok());
     let policy: Policy = serde_json::from_str(json.as_deref().unwrap_or_default())
         .map_err(|err| Refusal::policy(format!("the policy cannot be read: {err}")))?;

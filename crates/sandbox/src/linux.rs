@@ -101,9 +101,7 @@ pub(crate) fn run(policy: &Policy, command: &[OsString], missing: &[Feature]) ->
         std::process::exit(if err.kind() == io::ErrorKind::NotFound { 127 } else { 126 });
     }
     match enclose(policy, Some(command), Lacking(missing)) {
-        Ok(End::Status(status)) if libc::WIFSIGNALED(status) => {
-            sys::die_by(libc::WTERMSIG(status))
-        }
+        Ok(End::Status(status)) if libc::WIFSIGNALED(status) => sys::die_by(libc::WTERMSIG(status)),
         Ok(End::Status(status)) => std::process::exit(libc::WEXITSTATUS(status)),
         Ok(End::Killed) => sys::die_by(libc::SIGKILL),
         Err(refusal) => refusal,

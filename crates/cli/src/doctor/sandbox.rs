@@ -22,7 +22,8 @@ async fn tried() -> Result<Report, String> {
     let (program, args) = Report::command().map_err(|err| err.to_string())?;
     let spec = args.into_iter().fold(Spec::new(program, "/"), Spec::arg);
     let limits = RunLimits { timeout: Duration::from_secs(10), max_output: 64 * 1024 };
-    let output = tieline_proc::run(spec, b"", limits).await.map_err(|err| crate::error::chain(&err))?;
+    let output =
+        tieline_proc::run(spec, b"", limits).await.map_err(|err| crate::error::chain(&err))?;
     let text = output.stdout.to_text();
     Report::parse(text.as_bytes()).map_err(|err| format!("the trial said nothing useful: {err}"))
 }

@@ -19,6 +19,9 @@ use super::client::{Handler, Life};
 use super::mask::Mask;
 use super::{stdio, web};
 
+#[cfg(test)]
+mod tests;
+
 /// How long an answer may still come after the server ended: it may be in the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -178,7 +181,7 @@ impl Connection {
                     };
                 }
                 () = news.progress() => deadline = Instant::now() + limit,
-                true = is_gone(&mut gone), if !ended => {
+                () = is_gone(&mut gone), if !ended => {
                     ended = true;
                     deadline = Instant::now() + LAST_WORDS;
                 }
@@ -256,11 +259,11 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Whether the server is gone; waits until it is. A server that is none of ours never is.
-async fn is_gone(gone: &mut watch::Receiver<bool>) -> bool {
-    match gone.wait_for(|gone| *gone).await {
-        Ok(_) => true,
-        Err(_) => std::future::pending().await,
+/// Waits until the server is gone. One that is none of ours never is.
+pub(super) async fn is_gone(gone: &mut watch::Receiver<bool>) {
+    let is_told = gone.wait_for(|gone| *gone).await.is_ok();
+    if !is_told {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -13,8 +13,7 @@ pub(crate) const NEW_USER: c_int = libc::CLONE_NEWUSER;
 pub(crate) const NEW_MOUNT: c_int = libc::CLONE_NEWNS;
 pub(crate) const NEW_PID: c_int = libc::CLONE_NEWPID;
 pub(crate) const NEW_NET: c_int = libc::CLONE_NEWNET;
-pub(crate) const NEW_REST: c_int =
-    libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
+pub(crate) const NEW_REST: c_int = libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
 /// The child shares our descriptors until it executes something.
 pub(crate) const SHARE_FILES: c_int = libc::CLONE_FILES;
 
@@ -240,8 +239,7 @@ pub(crate) fn execute(command: &[OsString]) -> io::Error {
         Ok(words) => words,
         Err(err) => return err.into(),
     };
-    let argv: Vec<*const c_char> =
-        words.iter().map(|word| word.as_ptr()).chain([null()]).collect();
+    let argv: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).chain([null()]).collect();
     let Some(program) = words.first() else { return io::ErrorKind::InvalidInput.into() };
     // SAFETY: strings and array end with a zero and live through the call.
     unsafe { libc::execvp(program.as_ptr(), argv.as_ptr()) };
@@ -443,7 +441,12 @@ pub(crate) fn rename(
 }
 
 /// `openat` with flags as they came.
-pub(crate) fn open(dir: BorrowedFd<'_>, name: &CStr, flags: c_int, mode: u32) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    flags: c_int,
+    mode: u32,
+) -> io::Result<OwnedFd> {
     // SAFETY: the name ends with a zero and lives through the call; the descriptor is new.
     unsafe {
         let fd = check(libc::openat(dir.as_raw_fd(), name.as_ptr(), flags, mode).into())?;

@@ -122,9 +122,8 @@ fn own_dev(devices: Vec<(&str, OwnedFd)>) -> Result<()> {
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC;
     failed("cannot mount /dev", mount("dev", "/dev", "tmpfs", plain, Some(c"mode=755,size=1m")))?;
     let dev = Path::new("/dev");
-    let make_file = |name: &str, mode| {
-        rustix::fs::mknodat(CWD, dev.join(name), FileType::RegularFile, mode, 0)
-    };
+    let make_file =
+        |name: &str, mode| rustix::fs::mknodat(CWD, dev.join(name), FileType::RegularFile, mode, 0);
     let make_dir = |name: &str, mode| rustix::fs::mkdirat(CWD, dev.join(name), mode);
     for (name, device) in devices {
         failed("cannot fill /dev", make_file(name, Mode::empty()))?;
@@ -173,8 +172,14 @@ fn hide(plan: &Plan) -> Result<()> {
             failed(shown("cannot hide", path), fenced)?;
             failed(shown("cannot hide", path), attach(&cover, path))?;
         }
-        failed("cannot remove a cover", rustix::fs::unlinkat(CWD, file, rustix::fs::AtFlags::empty()))?;
-        failed("cannot remove a cover", rustix::fs::unlinkat(CWD, dir, rustix::fs::AtFlags::REMOVEDIR))?;
+        failed(
+            "cannot remove a cover",
+            rustix::fs::unlinkat(CWD, file, rustix::fs::AtFlags::empty()),
+        )?;
+        failed(
+            "cannot remove a cover",
+            rustix::fs::unlinkat(CWD, dir, rustix::fs::AtFlags::REMOVEDIR),
+        )?;
     }
     let dev = failed("cannot open /dev", open("/dev".as_ref()))?;
     failed("cannot close /dev", sys::set_attributes(dev.as_fd(), READ_ONLY, false))

@@ -125,11 +125,7 @@ fn a_home_below_a_root_is_a_home_too() {
 }
 
 /// Makes half of the names directories and half of them files.
-fn fill(
-    stage: &Stage,
-    dir: &str,
-    names: &[&str],
-) -> std::collections::BTreeMap<PathBuf, String> {
+fn fill(stage: &Stage, dir: &str, names: &[&str]) -> std::collections::BTreeMap<PathBuf, String> {
     for (at, name) in names.iter().enumerate() {
         match at % 2 {
             0 => {
@@ -231,7 +227,8 @@ fn paths_of_the_caller_are_protected_too() {
     stage.make_file("work/data/store", "untouched");
     let mut policy = stage.workspace();
     policy.protected = vec![stage.path("work/data"), stage.path("work/not/yet/there")];
-    for script in ["echo x > data/store", "touch data/new", "mv data x", "mkdir not", "mv data not"] {
+    for script in ["echo x > data/store", "touch data/new", "mv data x", "mkdir not", "mv data not"]
+    {
         stage.shell(&policy, script).fails();
     }
     stage.shell(&policy, "mkdir note").succeeds();

@@ -34,7 +34,8 @@ fn ordinary_work_works() {
         assert!(said.err.contains("error"), "{said:?}");
         if user == User::Self_ {
             // Of others' pipes nobody can open the other end.
-            let said = stage.shell(&stage.workspace(), "echo out > /dev/stdout; echo err >/dev/stderr");
+            let said =
+                stage.shell(&stage.workspace(), "echo out > /dev/stdout; echo err >/dev/stderr");
             assert_eq!((said.out.as_str(), said.err.as_str()), ("out\n", "err\n"));
         }
         let mut git = stage.helper(
@@ -85,7 +86,9 @@ fn a_root_inside_another_is_a_root_of_its_own() {
         let inner = stage.path("work/deep/inner");
         for roots in [[stage.work(), inner.clone()], [inner.clone(), stage.work()]] {
             let policy = stage.workspace_of(roots.to_vec());
-            stage.shell(&policy, "touch a deep/b deep/inner/c && rm a deep/b deep/inner/c").succeeds();
+            stage
+                .shell(&policy, "touch a deep/b deep/inner/c && rm a deep/b deep/inner/c")
+                .succeeds();
             for script in ["mkdir .git", "mkdir deep/inner/.git", "mv deep x", "mv deep/inner x"] {
                 stage.shell(&policy, script).fails();
             }

@@ -115,7 +115,10 @@ impl Stage {
     #[allow(clippy::disallowed_methods)] // a test starts what it tests
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("HOME", self.path("home"));
+        command
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("HOME", self.path("home"));
         if self.user == User::Nobody {
             command.uid(NOBODY).gid(NOBODY);
         }

@@ -157,7 +157,8 @@ fn lay_out(stage: &Stage, name: &str) {
     }
     let file = stage.make_file(&at("/file"), "untouched\n");
     stage.make_file(&at("/dir/inner"), "inner\n");
-    let attribute = rustix::fs::setxattr(&file, "user.tested", b"1", rustix::fs::XattrFlags::empty());
+    let attribute =
+        rustix::fs::setxattr(&file, "user.tested", b"1", rustix::fs::XattrFlags::empty());
     attribute.expect("the temporary directory takes user attributes");
     std::os::unix::fs::symlink("file", stage.path(&at("/link"))).unwrap();
     stage.give(&stage.path(&at("/link")));
@@ -171,7 +172,8 @@ fn lay_out(stage: &Stage, name: &str) {
 /// The names of all attempts, from the probe itself.
 fn attempts() -> Vec<String> {
     #[allow(clippy::disallowed_methods)] // a test starts what it tests
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_sandbox-probe")).arg("list").output();
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_sandbox-probe")).arg("list").output();
     String::from_utf8(output.unwrap().stdout).unwrap().lines().map(str::to_owned).collect()
 }
 

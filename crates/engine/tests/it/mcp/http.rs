@@ -27,6 +27,9 @@ struct State {
     /// It forgets its sessions, as after a restart.
     session: Mutex<u32>,
     news: Notify,
+    /// What the user said to the question.
+    answer: Mutex<Value>,
+    answered: Notify,
 }
 
 impl HttpServer {
@@ -90,11 +93,37 @@ impl Drop for HttpServer {
 async fn serve(stream: TcpStream, state: Arc<State>) {
     let mut stream = BufReader::new(stream);
     while let Some((verb, headers, body)) = read(&mut stream).await {
-        let answer = answer(&state, &verb, &headers, &body).await;
-        if stream.get_mut().write_all(answer.as_bytes()).await.is_err() {
+        let answer = match asks(&body) {
+            Some(id) => ask(stream.get_mut(), &state, &id).await,
+            None => answer(&state, &verb, &headers, &body).await,
+        };
+        let is_last = answer.starts_with("event:");
+        if stream.get_mut().write_all(answer.as_bytes()).await.is_err() || is_last {
             return;
         }
     }
+}
+
+/// The id of a call that is to ask the user.
+fn asks(body: &[u8]) -> Option<Value> {
+    let message: Value = serde_json::from_slice(body).ok()?;
+    (message["params"]["arguments"]["text"] == "ask").then(|| message["id"].clone())
+}
+
+/// Asks the user; gives the last event of the stream.
+async fn ask(stream: &mut TcpStream, state: &State, id: &Value) -> String {
+    let news = state.answered.notified();
+    let schema = json!({"type": "object", "properties": {"colour": {"type": "string"}}});
+    let question = json!({"jsonrpc": "2.0", "id": 7, "method": "elicitation/create",
+        "params": {"message": "Which?", "requestedSchema": schema}});
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let first = format!("{head}event: message\ndata: {question}\n\n");
+    stream.write_all(first.as_bytes()).await.unwrap();
+    news.await;
+    let said = state.answer.lock().unwrap().to_string();
+    let result = json!({"content": [{"type": "text", "text": said}]});
+    let result = json!({"jsonrpc": "2.0", "id": id, "result": result});
+    format!("event: message\ndata: {result}\n\n")
 }
 
 async fn read(
@@ -128,6 +157,10 @@ async fn answer(
         return plain("401 Unauthorized", "");
     }
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    if message["id"] == 7 && message.get("result").is_some() {
+        *state.answer.lock().unwrap() = message["result"].clone();
+        state.answered.notify_one();
+    }
     let method = message["method"].as_str().unwrap_or(verb).to_owned();
     let session = headers.get("mcp-session-id").cloned();
     state.seen.lock().unwrap().push((method.clone(), session.clone()));

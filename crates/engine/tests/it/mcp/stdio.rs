@@ -47,6 +47,16 @@ async fn servers_start_with_the_first_question_for_tools() {
     mcp.close().await;
 }
 
+#[test]
+fn calls_may_move_between_threads() {
+    fn check(_: &impl Send) {}
+    let mcp = mcp(Vec::new());
+    check(&mcp.call("", ""));
+    check(&mcp.call_ours("", ""));
+    check(&mcp.tools());
+    check(&mcp.close());
+}
+
 #[tokio::test]
 async fn a_call_has_its_answer() {
     let dir = tempfile::tempdir().unwrap();

@@ -20,6 +20,23 @@ async fn a_server_over_http_is_used_like_any_other() {
 }
 
 #[tokio::test]
+async fn a_server_over_http_asks_the_user() {
+    let server = HttpServer::start().await;
+    let mcp = mcp(vec![remote(&server.url, &[("Authorization", TOKEN)])]);
+    mcp.tools().await;
+    let mut questions = mcp.questions();
+    let asked = async {
+        let question = questions.recv().await.unwrap();
+        assert_eq!((question.id.as_str(), question.message.as_str()), ("7", "Which?"));
+        assert!(mcp.elicited("web", "7", Some(Some(r#"{"colour":"red"}"#.to_owned()))));
+    };
+    let both = async { tokio::join!(said(&mcp, "web", "ask"), asked) };
+    let (said, ()) = timeout(LONG, both).await.unwrap();
+    assert_eq!(said, r#"{"action":"accept","content":{"colour":"red"}}"#);
+    mcp.close().await;
+}
+
+#[tokio::test]
 async fn a_call_over_http_that_nobody_waits_for_is_cancelled() {
     let server = HttpServer::start().await;
     let mcp = mcp(vec![remote(&server.url, &[("Authorization", TOKEN)])]);

@@ -119,8 +119,7 @@ pub(crate) fn call(number: i64, args: &[usize]) -> io::Result<usize> {
     let arg = |at: usize| args.get(at).copied().unwrap_or(0);
     // SAFETY: every pointer handed over in this program comes from a value that lives through the
     // call and is as long as the call expects.
-    let result =
-        unsafe { libc::syscall(number, arg(0), arg(1), arg(2), arg(3), arg(4), arg(5)) };
+    let result = unsafe { libc::syscall(number, arg(0), arg(1), arg(2), arg(3), arg(4), arg(5)) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 

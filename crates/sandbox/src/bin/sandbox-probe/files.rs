@@ -183,9 +183,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         let fd = open(&s.file(), libc::O_RDONLY)?;
         call(libc::SYS_ioctl, &[fd, FS_IOC_SETFLAGS, &raw const flags as usize]).map(drop)
     }),
-    ("tmpfile", Plain, |s| {
-        open(&text(&s.outside), libc::O_TMPFILE | libc::O_RDWR).and_then(write)
-    }),
+    ("tmpfile", Plain, |s| open(&text(&s.outside), libc::O_TMPFILE | libc::O_RDWR).and_then(write)),
     ("tmpfile-and-link", Plain, |s| {
         let fd = open(&text(&s.outside), libc::O_TMPFILE | libc::O_RDWR)?;
         let (old, new) = (text(format!("/proc/self/fd/{fd}")), s.at("new"));

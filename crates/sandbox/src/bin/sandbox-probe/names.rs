@@ -114,7 +114,8 @@ const WAYS: &[(&str, Way)] = &[
     }),
     ("replace-parent", replace_parent),
     ("old-write", |name| {
-        let path = if Path::new(name).is_dir() { format!("{name}/config") } else { name.to_owned() };
+        let path =
+            if Path::new(name).is_dir() { format!("{name}/config") } else { name.to_owned() };
         write(open(&text(path), libc::O_WRONLY | libc::O_APPEND)?)
     }),
     ("old-create-in", |name| open(&text(format!("{name}/hook")), MAKE).map(drop)),
@@ -133,7 +134,8 @@ const WAYS: &[(&str, Way)] = &[
         call(libc::SYS_renameat2, &[HERE, own, HERE, name, 2]).map(drop)
     }),
     ("old-link-out", |name| {
-        let path = if Path::new(name).is_dir() { format!("{name}/config") } else { name.to_owned() };
+        let path =
+            if Path::new(name).is_dir() { format!("{name}/config") } else { name.to_owned() };
         link(&text(path), &text("linked"))?;
         remove("linked")
     }),

@@ -76,8 +76,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         Ok(())
     }),
     ("clone3-user", Plain, |_| {
-        let args: [u64; 8] =
-            [NEW_USER_AND_MOUNT as u64, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
+        let args: [u64; 8] = [NEW_USER_AND_MOUNT as u64, 0, 0, 0, libc::SIGCHLD as u64, 0, 0, 0];
         child(call(libc::SYS_clone3, &[args.as_ptr() as usize, 64])?)
     }),
     ("setns-mount-of-pid-1", Machine, |_| setns("/proc/1/ns/mnt")),
@@ -90,9 +89,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     // Other processes.
     ("root-of-pid-1", Machine, |s| below("/proc/1/root", s)),
-    ("root-of-outsider", Plain, |s| {
-        below(&format!("/proc/{}/root", s.number("outsider")?), s)
-    }),
+    ("root-of-outsider", Plain, |s| below(&format!("/proc/{}/root", s.number("outsider")?), s)),
     ("memory-of-pid-1", Machine, |_| open(&text("/proc/1/mem"), libc::O_RDWR).map(drop)),
     ("environment-of-pid-1", Machine, |_| std::fs::read("/proc/1/environ").map(drop)),
     ("descriptors-of-pid-1", Machine, |_| std::fs::read_link("/proc/1/fd/0").map(drop)),
@@ -144,7 +141,11 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("cgroup", Root, |_| {
         let dirs = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
         let tried = dirs.map(|dir| open(&text(format!("{dir}/cgroup.procs")), WRITE));
-        tried.into_iter().find(Result::is_ok).unwrap_or(Err(io::ErrorKind::NotFound.into())).map(drop)
+        tried
+            .into_iter()
+            .find(Result::is_ok)
+            .unwrap_or(Err(io::ErrorKind::NotFound.into()))
+            .map(drop)
     }),
     ("disk-device", Machine, |_| {
         let disks = std::fs::read_to_string("/proc/partitions")?;
@@ -153,7 +154,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     }),
     ("disk-device-by-proc", Machine, |_| {
         let number = files::disk()?;
-        let path = format!("/dev/block/{}:{}", libc::major(number as u64), libc::minor(number as u64));
+        let path =
+            format!("/dev/block/{}:{}", libc::major(number as u64), libc::minor(number as u64));
         open(&text(path), libc::O_RDWR).map(drop)
     }),
     ("kernel-log", Machine, |_| open(&text("/dev/kmsg"), WRITE).map(drop)),

@@ -37,7 +37,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ("udp-sendmmsg", Network, |s| {
         let address = four(s.number("udp4")?);
         let part = [b"x".as_ptr() as usize, 1];
-        let message = [address.as_ptr() as usize, address.len(), part.as_ptr() as usize, 1, 0, 0, 0, 0];
+        let message =
+            [address.as_ptr() as usize, address.len(), part.as_ptr() as usize, 1, 0, 0, 0, 0];
         let fd = socket(libc::AF_INET, DATAGRAM, 0)?;
         call(libc::SYS_sendmmsg, &[fd, message.as_ptr() as usize, 1, 0]).map(drop)
     }),
