@@ -59,6 +59,9 @@ impl Server {
     /// Starts it and asks for its tools; why not, if that fails.
     pub(super) async fn start(&self, setup: &Setup) -> Result<Vec<Tool>, String> {
         let mut state = self.state.lock().await;
+        if matches!(*state, State::Closed) {
+            return Err("it is closed".to_owned());
+        }
         let started = within(setup.limits.start, async {
             let connection = self.open(setup).await?;
             let tools = self.list(&connection).await?;

@@ -47,6 +47,36 @@ async fn servers_start_with_the_first_question_for_tools() {
     mcp.close().await;
 }
 
+#[tokio::test]
+async fn a_program_is_found_by_its_name_but_not_in_the_workspace() {
+    let mut server = fake("one", &[], &[]);
+    let program = tieline_testkit::real::fake_mcp_program();
+    let dir = program.parent().unwrap().to_owned();
+    let McpTransport::Stdio { command, .. } = &mut server.transport else { unreachable!() };
+    *command = "fake-mcp".to_owned();
+    let mut env = Env::empty();
+    env.set("PATH", &dir);
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mcp = Mcp::new(vec![server.clone()], env.clone());
+    mcp.set_root(elsewhere.path()).await;
+    let startup = mcp.startup().await;
+    assert_eq!(startup.ready, ["one"], "{startup:?}");
+    mcp.close().await;
+
+    let mcp = Mcp::new(vec![server], env);
+    mcp.set_root(&dir).await;
+    let startup = mcp.startup().await;
+    assert!(startup.failed[0].1.contains("inside the workspace"), "{startup:?}");
+}
+
+#[tokio::test]
+async fn nothing_starts_after_the_end() {
+    let mcp = mcp(vec![fake("one", &[], &[])]);
+    mcp.close().await;
+    let startup = mcp.startup().await;
+    assert_eq!(startup.failed, [("one".to_owned(), "it is closed".to_owned())]);
+}
+
 #[test]
 fn calls_may_move_between_threads() {
     fn check(_: &impl Send) {}
