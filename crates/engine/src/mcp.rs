@@ -25,6 +25,7 @@ mod show;
 mod stdio;
 mod table;
 mod web;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::{Handler, Life};
 use super::mask::Mask;
-use super::{stdio, web};
+use super::{stdio, web, words};
 
 #[cfg(test)]
 mod tests;
@@ -78,7 +78,7 @@ pub(super) async fn open(
             match handler.serve((output, input)).await {
                 Ok(running) => (running, Some(process)),
                 Err(error) => {
-                    let why = stdio::told(&error);
+                    let why = words::not_begun(&error);
                     // Then it has said all that it had to say.
                     timeout(LAST_WORDS, is_gone(&mut gone.clone())).await.ok();
                     return Err(match stdio::last_words(&child) {
@@ -90,7 +90,8 @@ pub(super) async fn open(
         }
         McpTransport::Http { url, headers } => {
             let transport = web::transport(url, headers)?;
-            let running = handler.serve(transport).await.map_err(|error| stdio::told(&error))?;
+            let running =
+                handler.serve(transport).await.map_err(|error| words::not_begun(&error))?;
             (running, None)
         }
         McpTransport::Sse { .. } => {
@@ -214,10 +215,10 @@ impl Connection {
             ServiceError::TransportClosed => self.ended(),
             ServiceError::TransportSend(error) => {
                 self.broken.store(true, Ordering::Relaxed);
-                if *self.gone.borrow() {
+                if *self.gone.borrow() || words::is_closed(&error) {
                     return self.ended();
                 }
-                let why = stdio::told(&error);
+                let why = words::not_sent(&error);
                 self.mask.hide(format!("the MCP server {server} cannot be reached: {why}"))
             }
             other => self.mask.hide(format!("the MCP server {server}: {other}")),
