@@ -27,7 +27,7 @@ pub mod exec;
 mod history;
 mod journal;
 mod lists;
-mod mcp;
+pub mod mcp;
 pub mod model;
 mod order;
 mod out;

@@ -25,6 +25,7 @@ mod show;
 mod stdio;
 mod table;
 mod web;
+mod words;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,7 +104,8 @@ impl Mcp {
 
     /// The same with other limits.
     pub fn with_limits(servers: Vec<McpServer>, env: Env, limits: Limits) -> Self {
-        let root = Arc::new(Mutex::new(PathBuf::from("/")));
+        // A place of nobody's, until there is word of a better one.
+        let root = Arc::new(Mutex::new(std::env::temp_dir()));
         let setup = Setup { env, root, limits };
         let questions = Arc::<Questions>::default();
         let names = names::of_servers(servers.iter().map(|server| server.name.as_str()));

@@ -25,6 +25,7 @@ use crate::out::Out;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::task::{self, End, Stop, Work};
+use crate::tools;
 
 /// The longest submission.
 const LONGEST: usize = 64 << 20;
@@ -55,6 +56,7 @@ pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
         }
     };
     session.introduce().await;
+    session.listen_to_servers().await;
     while let Some(order) = inbox.next().await {
         if session.obey(order, &mut inbox).await == Flow::Leave {
             break;
@@ -103,6 +105,18 @@ impl Session {
             }
         };
         Ok(Self { core, shared })
+    }
+
+    /// What servers of tools ask reaches the client.
+    async fn listen_to_servers(&self) {
+        let mcp = &self.shared.mcp;
+        mcp.set_root(&self.core.context.cwd).await;
+        let (mut questions, out) = (mcp.questions(), self.shared.out.clone());
+        tokio::spawn(async move {
+            while let Some(question) = questions.recv().await {
+                out.send("", tools::mcp::question(&question)).await;
+            }
+        });
     }
 
     /// Says what the session is.

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tieline_event::{Extras, Failure, FailureCode};
 use tieline_proc::Env;
 use tieline_sandbox::Policy;
 use tieline_wire::responses::Tool;
-use tieline_wire::sqeq::{EventMsg, Personality};
+use tieline_wire::sqeq::{EventMsg, McpStartupComplete, McpStartupFailure, Personality};
 use tokio::sync::RwLock;
 
 use crate::ask::Asked;
@@ -16,7 +17,7 @@ use crate::calls::Call;
 use crate::command::{Granted, Rule, Rules, Sandbox};
 use crate::context::{Asking, Context};
 use crate::exec::{self, Commands, Input, Ran, SessionId};
-use crate::mcp::Mcp;
+use crate::mcp::{Mcp, Startup};
 use crate::model::Client;
 use crate::order::Piece;
 use crate::out::Out;
@@ -42,6 +43,7 @@ pub(crate) struct Shared {
     granted: Mutex<Granted>,
     rules: Mutex<Rules>,
     diff: Mutex<TurnChanges>,
+    told_startup: AtomicBool,
     /// Commands that went on after the call that began them.
     sessions: Mutex<HashMap<SessionId, Begun>>,
 }
@@ -82,6 +84,7 @@ impl Shared {
             granted: Mutex::default(),
             rules: Mutex::new(rules),
             diff: Mutex::default(),
+            told_startup: AtomicBool::new(false),
             sessions: Mutex::default(),
             settings,
         }))
@@ -174,7 +177,29 @@ impl Shared {
             },
         });
         tools.extend(self.mcp.tools().await);
+        self.tell_startup().await;
         Arc::from(tools)
+    }
+
+    /// Tells how the servers of tools started, once.
+    async fn tell_startup(&self) {
+        if self.told_startup.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let Startup { ready, failed } = self.mcp.startup().await;
+        if ready.is_empty() && failed.is_empty() {
+            return;
+        }
+        let failure = |(server, error): (String, String)| McpStartupFailure {
+            server: server.into(),
+            error: error.into(),
+        };
+        let event = McpStartupComplete {
+            ready: ready.into_iter().map(Into::into).collect(),
+            failed: failed.into_iter().map(failure).collect(),
+            cancelled: Vec::new(),
+        };
+        self.out.send("", EventMsg::McpStartupComplete(event)).await;
     }
 
     /// What the model is told before everything else.

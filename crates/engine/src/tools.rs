@@ -4,7 +4,7 @@
 
 pub(crate) mod command;
 pub(crate) mod files;
-mod mcp;
+pub(crate) mod mcp;
 pub(crate) mod patch;
 mod plan;
 mod question;

@@ -19,6 +19,7 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
+use super::connection::is_gone;
 use super::questions::{Elicitation, Questions};
 
 /// What outlives a connection to a server.
@@ -107,7 +108,7 @@ impl Handler {
         let said = tokio::select! {
             said = self.life.questions.ask(question, id) => said,
             () = context.ct.cancelled() => return (ElicitationAction::Cancel, None),
-            _ = gone.wait_for(|gone| *gone) => return (ElicitationAction::Cancel, None),
+            () = is_gone(&mut gone) => return (ElicitationAction::Cancel, None),
         };
         match said {
             None => (ElicitationAction::Decline, None),

@@ -17,7 +17,10 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::client::{Handler, Life};
 use super::mask::Mask;
-use super::{stdio, web};
+use super::{stdio, web, words};
+
+#[cfg(test)]
+mod tests;
 
 /// How long an answer may still come after the server ended: it may be in the pipe.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -75,7 +78,7 @@ pub(super) async fn open(
             match handler.serve((output, input)).await {
                 Ok(running) => (running, Some(process)),
                 Err(error) => {
-                    let why = stdio::told(&error);
+                    let why = words::not_begun(&error);
                     // Then it has said all that it had to say.
                     timeout(LAST_WORDS, is_gone(&mut gone.clone())).await.ok();
                     return Err(match stdio::last_words(&child) {
@@ -87,7 +90,8 @@ pub(super) async fn open(
         }
         McpTransport::Http { url, headers } => {
             let transport = web::transport(url, headers)?;
-            let running = handler.serve(transport).await.map_err(|error| stdio::told(&error))?;
+            let running =
+                handler.serve(transport).await.map_err(|error| words::not_begun(&error))?;
             (running, None)
         }
         McpTransport::Sse { .. } => {
@@ -178,7 +182,7 @@ impl Connection {
                     };
                 }
                 () = news.progress() => deadline = Instant::now() + limit,
-                true = is_gone(&mut gone), if !ended => {
+                () = is_gone(&mut gone), if !ended => {
                     ended = true;
                     deadline = Instant::now() + LAST_WORDS;
                 }
@@ -211,10 +215,10 @@ impl Connection {
             ServiceError::TransportClosed => self.ended(),
             ServiceError::TransportSend(error) => {
                 self.broken.store(true, Ordering::Relaxed);
-                if *self.gone.borrow() {
+                if *self.gone.borrow() || words::is_closed(&error) {
                     return self.ended();
                 }
-                let why = stdio::told(&error);
+                let why = words::not_sent(&error);
                 self.mask.hide(format!("the MCP server {server} cannot be reached: {why}"))
             }
             other => self.mask.hide(format!("the MCP server {server}: {other}")),
@@ -256,13 +260,11 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Whether the server is gone; waits until it is. A server that is none of ours never is.
-async fn is_gone(gone: &mut watch::Receiver<bool>) -> bool {
-    // The guard that this gives is no business of whoever awaits us.
-    let is_gone = gone.wait_for(|gone| *gone).await.is_ok();
-    match is_gone {
-        true => true,
-        false => std::future::pending().await,
+/// Waits until the server is gone. One that is none of ours never is.
+pub(super) async fn is_gone(gone: &mut watch::Receiver<bool>) {
+    let is_told = gone.wait_for(|gone| *gone).await.is_ok();
+    if !is_told {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -48,7 +48,7 @@ impl Questions {
 
     /// Asks, and waits for the answer. Where nobody listens it is a no.
     pub(super) async fn ask(&self, question: Elicitation, id: Value) -> Said {
-        let Some(listener) = lock(&self.listener).clone() else { return None };
+        let listener = lock(&self.listener).clone()?;
         let (answer, said) = oneshot::channel();
         let server = question.server.clone();
         let _taken_back = TakenBack { questions: self, server: &server, id: &id };

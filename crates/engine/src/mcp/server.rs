@@ -15,7 +15,7 @@ use super::client::Life;
 use super::connection::{self, Connection};
 use super::mask::Mask;
 use super::questions::Questions;
-use super::{Limits, stdio};
+use super::{Limits, words};
 
 /// A server. One at a time starts it; calls wait for that.
 #[derive(Debug)]
@@ -59,6 +59,9 @@ impl Server {
     /// Starts it and asks for its tools; why not, if that fails.
     pub(super) async fn start(&self, setup: &Setup) -> Result<Vec<Tool>, String> {
         let mut state = self.state.lock().await;
+        if matches!(*state, State::Closed) {
+            return Err("it is closed".to_owned());
+        }
         let started = within(setup.limits.start, async {
             let connection = self.open(setup).await?;
             let tools = self.list(&connection).await?;
@@ -89,7 +92,7 @@ impl Server {
             return Ok(Vec::new());
         }
         let listed = connection.peer().list_all_tools().await;
-        listed.map_err(|error| format!("its tools cannot be listed: {}", stdio::told(&error)))
+        listed.map_err(|error| format!("its tools cannot be listed: {}", words::told(&error)))
     }
 
     /// Its tools, if they are not what they were.
@@ -147,7 +150,7 @@ impl Server {
     pub(super) async fn root_changed(&self) {
         let Some(connection) = self.alive().await else { return };
         if let Err(error) = connection.peer().notify_roots_list_changed().await {
-            let why = self.mask.hide(stdio::told(&error));
+            let why = self.mask.hide(words::told(&error));
             tracing::debug!(server = self.name, why, "not told of the new directory");
         }
     }

@@ -65,7 +65,8 @@ impl CallResult {
             return Output::Text(Str::Owned(text));
         }
         let picture = |url| Part::InputImage(ImageUrl { image_url: Str::Owned(url), detail: None });
-        let text = (!text.is_empty()).then(|| Part::InputText(Content { text: Str::Owned(text) }));
+        let has_text = !text.is_empty();
+        let text = has_text.then_some(Part::InputText(Content { text: Str::Owned(text) }));
         Output::Parts(text.into_iter().chain(pictures.into_iter().map(picture)).collect())
     }
 }

@@ -12,6 +12,8 @@ use tieline_proc::{Child, Env, Spec, StderrChunk, Stdin};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::mpsc;
 
+use super::words::told;
+
 /// How many of a dead server's last words are passed on.
 const LAST_WORDS: usize = 400;
 
@@ -69,20 +71,6 @@ pub(super) async fn start(
     };
     let child = Arc::new(child);
     Ok((Arc::clone(&child), stderr, Output(child), stdin))
-}
-
-/// An error with its causes.
-pub(super) fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// What a server wrote to stderr last, for whoever wonders why it ended.

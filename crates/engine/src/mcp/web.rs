@@ -55,7 +55,7 @@ fn client() -> Result<reqwest::Client, String> {
         .connect_timeout(CONNECT)
         .redirect(Policy::custom(same_origin))
         .build()
-        .map_err(|error| super::stdio::told(&error.without_url()))
+        .map_err(|error| super::words::told(&error.without_url()))
 }
 
 /// Headers of ours may be secrets for that server alone, so another one does not get them.

@@ -1,82 +1,78 @@
-//! Tools of servers.
+//! Tools of servers: asked for where that is wanted, called, told.
 
+use std::path::Path;
 use std::time::Instant;
 
 use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{
-    self, EventMsg, ExecApprovalRequest, McpInvocation, McpOutput, McpResult, McpToolCallBegin, McpToolCallEnd,
+    self, ElicitationRequest, EventMsg, ExecApprovalRequest, McpInvocation, McpOutput, McpResult,
+    McpToolCallBegin, McpToolCallEnd,
 };
 use tieline_wire::text::Str;
 
 use super::{Outcome, Scene};
 use crate::calls::Call;
-use crate::mcp::{Leave, leave};
+use crate::mcp::{CallResult, Elicitation, Found, Leave, leave};
 use crate::order::Verdict;
-use crate::truncate::Limit;
+use crate::truncate::{self, Limit};
 
-/// What a model is shown of an output.
+/// How much of an answer the model gets.
 const SHOWN: Limit = Limit::Tokens(10_000);
 
-/// Calls a tool of a server.
+/// Calls a tool of a server, or one of ours that looks at servers.
 pub(super) async fn call(scene: &Scene, call: &Call, name: &str, arguments: &str) -> Outcome {
     let shared = &scene.shared;
-    if let Some(given) = shared.mcp.call_ours(name, arguments).await {
-        return Outcome::said(given.unwrap_or_else(|why| why));
+    if let Some(told) = shared.mcp.call_ours(name, arguments).await {
+        return match told {
+            Ok(json) => Outcome::said(truncate::truncated(&json, SHOWN)),
+            Err(why) => Outcome::failed(why),
+        };
     }
     let Some(found) = shared.mcp.find(name) else {
         return Outcome::failed(format!("unsupported call: {name}"));
     };
-    let words = vec!["mcp".to_owned(), found.server.clone(), found.tool.clone()];
-    let granted = shared.granted().has_command(&words, &scene.context.cwd, false);
-    match leave(&scene.context.terms(), found.hint, granted) {
-        Leave::Run => {}
-        Leave::Forbid(reason) => return Outcome::failed(format!("rejected: {reason}")),
-        Leave::Ask(reason) => match ask(scene, call, &words, reason).await {
-            Verdict::Yes => {}
-            Verdict::ForSession | Verdict::Always(_) => {
-                shared.granted().command(&words, &scene.context.cwd, false);
-            }
-            Verdict::No(Some(why)) => return Outcome::failed(format!("rejected by user: {why}")),
-            Verdict::No(None) => return Outcome::failed("rejected by user"),
-            Verdict::Abort => return Outcome::aborted(),
-        },
+    if let Some(refused) = refusal(scene, call, &found).await {
+        return refused;
     }
-    let invocation = || McpInvocation {
-        server: Str::Borrowed(&found.server),
-        tool: Str::Borrowed(&found.tool),
-        arguments: raw(arguments),
+    let event = McpToolCallBegin {
+        call_id: Str::Borrowed(&call.id),
+        invocation: invocation(&found, arguments),
     };
-    let call_id = || Str::Borrowed(call.id.as_str());
-    let begin = McpToolCallBegin { call_id: call_id(), invocation: invocation() };
-    shared.out.send(&scene.task, EventMsg::McpToolCallBegin(begin)).await;
-    let began = Instant::now();
-    let given = shared.mcp.call(name, arguments).await;
-    let took = began.elapsed();
-    let result = match &given {
-        Ok(given) => McpResult::Ok(McpOutput {
-            content: given.content.iter().cloned().map(Raw::Owned).collect(),
-            structured_content: given.structured.clone().map(Raw::Owned),
-            is_error: Some(given.is_error),
-        }),
-        Err(why) => McpResult::Err(Str::Borrowed(why)),
-    };
-    let end = McpToolCallEnd {
-        call_id: call_id(),
-        invocation: invocation(),
+    shared.out.send(&scene.task, EventMsg::McpToolCallBegin(event)).await;
+    let begun = Instant::now();
+    let result = shared.mcp.call(name, arguments).await;
+    let took = begun.elapsed();
+    let event = McpToolCallEnd {
+        call_id: Str::Borrowed(&call.id),
+        invocation: invocation(&found, arguments),
         duration: sqeq::Duration { secs: took.as_secs(), nanos: took.subsec_nanos() },
-        result,
+        result: match &result {
+            Ok(result) => McpResult::Ok(output(result)),
+            Err(why) => McpResult::Err(Str::Borrowed(why)),
+        },
     };
-    shared.out.send(&scene.task, EventMsg::McpToolCallEnd(Box::new(end))).await;
-    match given {
-        Ok(given) => {
+    shared.out.send(&scene.task, EventMsg::McpToolCallEnd(Box::new(event))).await;
+    match result {
+        Ok(result) => {
             let sees = shared.settings.sees(&scene.context.model);
-            Outcome { output: given.to_model(SHOWN, sees), aborts: false, undo: None }
+            Outcome { output: result.to_model(SHOWN, sees), aborts: false, undo: None }
         }
         Err(why) => Outcome::failed(why),
     }
 }
 
-async fn ask(scene: &Scene, call: &Call, words: &[String], reason: &str) -> Verdict {
+/// Asks for leave if that is wanted; what to say to the model where there is none.
+async fn refusal(scene: &Scene, call: &Call, found: &Found) -> Option<Outcome> {
+    let shared = &scene.shared;
+    let words = ["mcp", &found.server, &found.tool].map(str::to_owned);
+    // It is the tool that is allowed, wherever the work is done.
+    let anywhere = Path::new("");
+    let granted = shared.granted().has_command(&words, anywhere, false);
+    let reason = match leave(&scene.context.terms(), found.hint, granted) {
+        Leave::Run => return None,
+        Leave::Forbid(why) => return Some(Outcome::failed(format!("rejected: {why}"))),
+        Leave::Ask(reason) => reason,
+    };
     let event = ExecApprovalRequest {
         call_id: Str::Borrowed(&call.id),
         command: words.iter().map(|word| Str::Borrowed(word.as_str())).collect(),
@@ -85,12 +81,46 @@ async fn ask(scene: &Scene, call: &Call, words: &[String], reason: &str) -> Verd
         turn_id: Some(Str::Borrowed(&scene.task)),
         ..ExecApprovalRequest::default()
     };
-    let answer = scene.shared.asked.leave(&scene.task, &call.id);
-    let event = EventMsg::ExecApprovalRequest(Box::new(event));
-    scene.shared.out.send(&scene.task, event).await;
-    answer.get().await.unwrap_or(Verdict::Abort)
+    let answer = shared.asked.leave(&scene.task, &call.id);
+    shared.out.send(&scene.task, EventMsg::ExecApprovalRequest(Box::new(event))).await;
+    match answer.get().await.unwrap_or(Verdict::Abort) {
+        Verdict::Yes => None,
+        // Rules are about commands; for a tool a yes for ever is one for the session.
+        Verdict::ForSession | Verdict::Always(_) => {
+            shared.granted().command(&words, anywhere, false);
+            None
+        }
+        Verdict::No(why) => Some(Outcome::failed(match why {
+            Some(why) => format!("rejected by user: {why}"),
+            None => "rejected by user".to_owned(),
+        })),
+        Verdict::Abort => Some(Outcome::aborted()),
+    }
 }
 
-fn raw(arguments: &str) -> Option<Raw<'static>> {
-    serde_json::value::RawValue::from_string(arguments.to_owned()).ok().map(Raw::Owned)
+/// A server asks the user.
+pub(crate) fn question(it: &Elicitation) -> EventMsg<'_> {
+    let raw = |json: &str| serde_json::value::RawValue::from_string(json.to_owned()).ok();
+    EventMsg::ElicitationRequest(ElicitationRequest {
+        server_name: Str::Borrowed(&it.server),
+        id: raw(&it.id).map(Raw::Owned).unwrap_or_default(),
+        message: Some(Str::Borrowed(&it.message)),
+        request: raw(&it.request).map(Raw::Owned),
+    })
+}
+
+fn invocation<'a>(found: &'a Found, arguments: &'a str) -> McpInvocation<'a> {
+    McpInvocation {
+        server: Str::Borrowed(&found.server),
+        tool: Str::Borrowed(&found.tool),
+        arguments: serde_json::from_str(arguments).ok().map(Raw::Borrowed),
+    }
+}
+
+fn output(result: &CallResult) -> McpOutput<'_> {
+    McpOutput {
+        content: result.content.iter().map(|part| Raw::Borrowed(part)).collect(),
+        structured_content: result.structured.as_deref().map(Raw::Borrowed),
+        is_error: Some(result.is_error),
+    }
 }

@@ -1,4 +1,4 @@
-//! The engine and its parts with real processes.
+//! The engine and its parts with real processes and connections around them.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
@@ -7,6 +7,6 @@
 )]
 
 mod exec;
-
+mod mcp;
 mod stage;
 mod turns;
