@@ -39,8 +39,8 @@ use std::time::Duration;
 use tieline_event::{ConversationKey, Mode};
 use tieline_hub::Hub;
 use tieline_wire::sqeq::{Event, Submission};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest};
+use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
 
 use crate::acp::Choose;
@@ -172,8 +172,10 @@ pub async fn serve(
 
 /// Until nobody reads from this any more; for what cannot be watched, such as a file, for ever.
 async fn hang_up(output: OwnedFd) {
-    if let Ok(output) = AsyncFd::register_with_interest(output, Interest::ERROR)
-        && output.ready(Interest::ERROR).await.is_ok()
+    // Unchecked, because it may be a socket, and must stay a thing that blocks.
+    if let Ok(output) = Sender::from_owned_fd_unchecked(output)
+        // The reader of a pipe that goes is an error, that of a socket a hang-up.
+        && output.ready(Interest::ERROR | Interest::READABLE).await.is_ok()
     {
         return;
     }
