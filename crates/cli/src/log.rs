@@ -13,7 +13,9 @@ pub(crate) fn init(filter: Option<&str>) -> Result<(), Error> {
     match filter.filter(|filter| !filter.is_empty()) {
         None => builder.with_max_level(LevelFilter::WARN).init(),
         Some(filter) => {
-            let filter = EnvFilter::try_new(filter).map_err(|err| {
+            // The library for servers of tools logs what is said to them, word for word.
+            let quiet = if filter.contains("rmcp") { "" } else { ",rmcp=warn" };
+            let filter = EnvFilter::try_new(format!("{filter}{quiet}")).map_err(|err| {
                 Error::usage(format!(
                     "--log {filter:?} is not understood ({err}); use error, warn, info, debug or trace"
                 ))

@@ -4,8 +4,8 @@ use tieline_event::Failure;
 use tieline_wire::responses::Item;
 use tieline_wire::sqeq::TokenUsage;
 
-use crate::context::Context;
 use crate::calls;
+use crate::context::Context;
 use crate::journal::{Entry, Scribe, VERSION};
 
 /// What is said for a call that a crash cut off.

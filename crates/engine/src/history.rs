@@ -25,7 +25,7 @@ const NO_PICTURE: &str = "(a picture was here, but this model takes none)";
 
 /// Whether the model sees pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
+pub(crate) enum Sight {
     /// It does.
     Pictures,
     /// It reads only.
@@ -66,7 +66,7 @@ fn role(item: &Item) -> Role {
 
 /// The conversation as a provider takes it: every call has exactly one output after it, every
 /// output its call before it, and there is no picture for a model that sees none.
-pub fn normalised(items: &[Item], sight: Sight) -> Vec<Item> {
+pub(crate) fn normalised(items: &[Item], sight: Sight) -> Vec<Item> {
     let roles: Vec<Role> = items.iter().map(role).collect();
     // The first output after a call is its output.
     let mut open: HashMap<(Sort, &str), usize> = HashMap::new();
@@ -134,14 +134,9 @@ fn without_pictures(item: &Item) -> Item {
     if has_pictures { Item::of(&view) } else { item.clone() }
 }
 
-/// About how many tokens items have.
-pub fn estimate(items: &[Item]) -> usize {
-    items.iter().map(|item| tokens(item.get())).sum()
-}
-
 /// What the user said in this item, if it is a message of theirs and not one that was made for the
 /// model.
-pub fn user_text(item: &Item) -> Option<String> {
+pub(crate) fn user_text(item: &Item) -> Option<String> {
     let ItemView::Message(message) = item.view() else { return None };
     if &*message.role != "user" {
         return None;
@@ -170,7 +165,7 @@ fn is_made(text: &str) -> bool {
 ///
 /// Of the messages as many are kept as fit, the newest first. The oldest of them may lose its
 /// middle; pictures are lost.
-pub fn compacted(items: &[Item], beginning: &[Item], summary: &str) -> Vec<Item> {
+pub(crate) fn compacted(items: &[Item], beginning: &[Item], summary: &str) -> Vec<Item> {
     let mut left = MOST_KEPT;
     let mut kept = Vec::new();
     for text in items.iter().rev().filter_map(user_text) {
@@ -198,24 +193,9 @@ pub fn compacted(items: &[Item], beginning: &[Item], summary: &str) -> Vec<Item>
     beginning.iter().cloned().chain(kept.into_iter().rev()).chain([note]).collect()
 }
 
-/// The conversation without its last turns: everything before the message that began the first of
-/// them. With more turns than there are, nothing of the user's is left.
-pub fn rolled_back(items: &[Item], n_turns: usize) -> &[Item] {
-    if n_turns == 0 {
-        return items;
-    }
-    let starts: Vec<usize> =
-        items.iter().enumerate().filter_map(|(at, item)| user_text(item).map(|_| at)).collect();
-    let first = starts.len().saturating_sub(n_turns);
-    match starts.get(first) {
-        Some(&at) => items.get(..at).unwrap_or(items),
-        None => items,
-    }
-}
-
 /// The conversation without its oldest item, and without what belongs to it: an output goes with
 /// its call. For a provider that says that even the summing up is too long.
-pub fn without_oldest(items: &[Item]) -> Vec<Item> {
+pub(crate) fn without_oldest(items: &[Item]) -> Vec<Item> {
     let Some((oldest, rest)) = items.split_first() else { return Vec::new() };
     let Role::Call(sort, id) = role(oldest) else { return rest.to_vec() };
     let mut found = false;

@@ -118,8 +118,11 @@ pub(crate) async fn read(
     }
     let read = raw.iter().map(|entry| serde_json::from_slice(entry));
     let entries = read.collect::<Result<Vec<Entry>, _>>().map_err(|error| {
-        Failure::new(FailureCode::Store, format!("the journal of {session} cannot be read: {error}"))
-            .hint("it was written by a newer tieline; update, or `tieline reset KEY` to begin anew")
+        Failure::new(
+            FailureCode::Store,
+            format!("the journal of {session} cannot be read: {error}"),
+        )
+        .hint("it was written by a newer tieline; update, or `tieline reset KEY` to begin anew")
     })?;
     Ok(Some(entries))
 }

@@ -14,11 +14,7 @@ use crate::prompts;
 use crate::shared::Shared;
 
 /// The skills for some directories.
-pub(crate) async fn skills(
-    shared: &Shared,
-    dirs: Vec<PathBuf>,
-    reload: bool,
-) -> EventMsg<'static> {
+pub(crate) async fn skills(shared: &Shared, dirs: Vec<PathBuf>, reload: bool) -> EventMsg<'static> {
     let mut skills = Vec::new();
     for dir in dirs {
         let found = shared.skills.list(&dir, reload).await;

@@ -189,7 +189,9 @@ impl What {
             Op::CleanBackgroundTerminals => Self::Clean,
             Op::Shutdown => Self::Shutdown,
             Op::Unknown(it) => Self::Other(it.kind.to_string()),
-            other => Self::Other(format!("{other:?}").chars().take_while(|c| c.is_alphabetic()).collect()),
+            other => Self::Other(
+                format!("{other:?}").chars().take_while(|c| c.is_alphabetic()).collect(),
+            ),
         }
     }
 }

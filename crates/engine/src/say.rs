@@ -9,16 +9,15 @@ use tieline_wire::text::Str;
 
 use crate::context::{Context, Reaching};
 use crate::core::Core;
+use crate::docs::{self, DocOptions};
 use crate::order::Piece;
+use crate::persona::{self, Environment};
 use crate::prompts;
 use crate::shared::Shared;
 use crate::tools::files::image;
-use crate::docs::{self, DocOptions};
-use crate::persona::{self, Environment};
 
 /// What the model is told of a turn that was stopped.
-pub(crate) const TURN_ABORTED: &str =
-    "<turn_aborted>\nThe user stopped the last turn. Commands and changes it had begun may be \
+pub(crate) const TURN_ABORTED: &str = "<turn_aborted>\nThe user stopped the last turn. Commands and changes it had begun may be \
      half done: look before you go on.\n</turn_aborted>";
 
 /// Tells the model where it is and what holds, as far as it does not know yet.
@@ -161,9 +160,8 @@ async fn expanded(shared: &Arc<Shared>, id: &str, text: &str) -> String {
         return text.to_owned();
     }
     let (config, message) = (shared.settings.config_dir.clone(), text.to_owned());
-    let read = tokio::task::spawn_blocking(move || {
-        prompts::expand(&prompts::read_all(&config), &message)
-    });
+    let read =
+        tokio::task::spawn_blocking(move || prompts::expand(&prompts::read_all(&config), &message));
     match read.await {
         Ok(Some(Ok(expanded))) => expanded,
         Ok(Some(Err(why))) => {

@@ -170,7 +170,9 @@ impl Shared {
             images: self.settings.sees(&context.model),
             plan: context.plan,
             escalation: match context.asking {
-                Asking::OnRequest | Asking::Granular { sandbox: true, .. } if context.terms().sandbox.is_ours() => {
+                Asking::OnRequest | Asking::Granular { sandbox: true, .. }
+                    if context.terms().sandbox.is_ours() =>
+                {
                     Escalation::Offered
                 }
                 _ => Escalation::No,

@@ -11,15 +11,13 @@ mod small;
 use std::sync::Arc;
 
 use tieline_event::{Failure, ReviewTarget};
-use tieline_wire::responses::Item;
-use tieline_wire::sqeq::{
-    AbortReason, CollaborationKind, ErrorEvent, EventMsg, TaskStarted,
-};
 use tieline_wire::raw::Raw;
+use tieline_wire::responses::Item;
+use tieline_wire::sqeq::{AbortReason, CollaborationKind, ErrorEvent, EventMsg, TaskStarted};
 use tieline_wire::text::Str;
 
-use crate::core::Core;
 use crate::calls;
+use crate::core::Core;
 use crate::model::{Backoff, ModelError};
 use crate::order::Piece;
 use crate::say;

@@ -140,7 +140,6 @@ async fn dispatch(scene: &Scene, call: &Call) -> Outcome {
 }
 
 fn read<T: DeserializeOwned>(json: &str) -> Result<T, Outcome> {
-    serde_json::from_str(json).map_err(|error| {
-        Outcome::failed(format!("failed to parse function arguments: {error}"))
-    })
+    serde_json::from_str(json)
+        .map_err(|error| Outcome::failed(format!("failed to parse function arguments: {error}")))
 }

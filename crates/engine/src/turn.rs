@@ -18,8 +18,8 @@ use tieline_wire::sqeq::{
 use tieline_wire::text::Str;
 use tokio::task::JoinSet;
 
-use crate::core::Core;
 use crate::calls::{self, Call};
+use crate::core::Core;
 use crate::history::{self, Sight};
 use crate::model::ModelError;
 use crate::plan::{self, PlanParser};
@@ -75,8 +75,22 @@ pub(crate) async fn attempt(
     wish: &Wish<'_>,
 ) -> Result<Step, Broken> {
     let request = request(core, shared, wish).await;
-    let scene = Scene { shared: Arc::clone(shared), context: Arc::new(core.context.clone()), task: id.to_owned() };
-    let mut answer = Answer { core, shared, id, wish, scene, staged: Vec::new(), calls: Calls::default(), speech: Speech::default(), said: None };
+    let scene = Scene {
+        shared: Arc::clone(shared),
+        context: Arc::new(core.context.clone()),
+        task: id.to_owned(),
+    };
+    let mut answer = Answer {
+        core,
+        shared,
+        id,
+        wish,
+        scene,
+        staged: Vec::new(),
+        calls: Calls::default(),
+        speech: Speech::default(),
+        said: None,
+    };
     let read = answer.read(&request).await;
     // What runs is waited for either way: its output belongs to the history.
     let outcome = answer.collect(read.is_ok()).await;
@@ -92,7 +106,8 @@ async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
     let context = &core.context;
     let thinks = settings.thinks(&context.model);
     let stored = core.last_response.as_ref().filter(|_| settings.provider.stores_responses);
-    let (previous, from) = match stored.and_then(|response| Some((response, core.since(response)?))) {
+    let (previous, from) = match stored.and_then(|response| Some((response, core.since(response)?)))
+    {
         Some((response, from)) => (Some(response.clone()), from),
         None => (None, 0),
     };
@@ -112,7 +127,8 @@ async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
     };
     let schema = wish.schema.and_then(|schema| {
         let schema = serde_json::value::RawValue::from_string(schema.to_owned()).ok()?;
-        let format = JsonSchema { name: "output".to_owned(), strict: true, schema: Arc::from(schema) };
+        let format =
+            JsonSchema { name: "output".to_owned(), strict: true, schema: Arc::from(schema) };
         Some(TextOptions { verbosity: None, format: Some(Format::JsonSchema(format)) })
     });
     Request {
@@ -389,12 +405,7 @@ impl Calls {
     }
 }
 
-fn tell_piece(
-    shared: &Shared,
-    id: &str,
-    session: &str,
-    piece: plan::Piece<'_>,
-) -> bool {
+fn tell_piece(shared: &Shared, id: &str, session: &str, piece: plan::Piece<'_>) -> bool {
     let plan_event = |delta: &str| ItemDelta {
         thread_id: Str::Owned(session.to_owned()),
         turn_id: Str::Owned(id.to_owned()),

@@ -134,34 +134,11 @@ fn the_oldest_message_loses_its_middle() {
 }
 
 #[test]
-fn turns_are_taken_back_from_their_first_message() {
-    let items = [
-        user("<environment_context>"),
-        user("1"),
-        call("a"),
-        output("a", ""),
-        user("2"),
-        call("b"),
-    ];
-    let left = |n| rolled_back(&items, n).len();
-    assert_eq!([left(0), left(1), left(2), left(9)], [6, 4, 1, 1]);
-    assert_eq!(rolled_back(&items[..1], 1).len(), 1);
-    assert_eq!(rolled_back(&[], 1).len(), 0);
-}
-
-#[test]
 fn an_output_goes_with_its_call() {
     let items = [call("a"), call("b"), output("b", ""), output("a", "")];
     assert_eq!(without_oldest(&items), [call("b"), output("b", "")]);
     assert_eq!(without_oldest(&[user("x"), call("b")]), [call("b")]);
     assert_eq!(without_oldest(&[]), []);
-}
-
-#[test]
-fn tokens_are_guessed_from_the_text() {
-    let items = [user("x"), user("y")];
-    let bytes = items[0].get().len();
-    assert_eq!(estimate(&items), bytes.div_ceil(4) * 2);
 }
 
 proptest! {

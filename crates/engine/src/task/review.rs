@@ -31,8 +31,7 @@ pub(super) async fn run(
     let mut aside = core.aside(Vec::new());
     super::say::context(&mut aside, shared).await;
     aside.items.push(Item::message("user", &review::prompt(target, None)));
-    let wish =
-        Wish { instructions: Some(review::RUBRIC), silent: true, ..Wish::default() };
+    let wish = Wish { instructions: Some(review::RUBRIC), silent: true, ..Wish::default() };
     let end = to_the_end(&mut aside, shared, id, &wish).await;
     core.count(&aside);
     let said = match end {

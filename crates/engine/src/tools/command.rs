@@ -159,7 +159,9 @@ pub(super) async fn exec(scene: &Scene, call: &Call, args: ExecArgs) -> Outcome 
 pub(super) async fn shell(scene: &Scene, call: &Call, args: ShellArgs) -> Outcome {
     let how = How::Once { timeout: args.timeout_ms.map(Duration::from_millis) };
     let cwd = directory(scene, args.workdir);
-    Job { scene, call, argv: args.command, cwd, wishes: args.wishes, source: "agent", how }.run().await
+    Job { scene, call, argv: args.command, cwd, wishes: args.wishes, source: "agent", how }
+        .run()
+        .await
 }
 
 /// `shell_command`.
@@ -453,4 +455,3 @@ fn tell(
 fn parsed(argv: &[String]) -> Raw<'static> {
     Raw::of(&command::parsed_cmd(argv)).unwrap_or_default()
 }
-

@@ -159,12 +159,7 @@ fn prepare(text: &str, cwd: &Path, within: &[PathBuf]) -> Result<Ready, String> 
     }
 }
 
-fn commit(
-    text: &str,
-    cwd: &Path,
-    within: &[PathBuf],
-    anywhere: bool,
-) -> Result<Applied, String> {
+fn commit(text: &str, cwd: &Path, within: &[PathBuf], anywhere: bool) -> Result<Applied, String> {
     let patch = tieline_patch::parse(text).map_err(|error| error.to_string())?;
     let anywhere = anywhere || within == [PathBuf::from("/")];
     let roots = open(cwd, within, anywhere).map_err(|error| error.to_string())?;

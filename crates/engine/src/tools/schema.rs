@@ -112,25 +112,6 @@ pub(crate) fn write_stdin() -> Tool {
     )
 }
 
-/// Runs a command to its end.
-pub(crate) fn shell(escalation: Escalation) -> Tool {
-    let properties = json!({
-        "command": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "The program and its arguments, mostly [\"bash\", \"-lc\", \"…\"].",
-        },
-        "workdir": string("Where it runs. Set it instead of using cd."),
-        "timeout_ms": number("After how many milliseconds it is ended. Default: 10000."),
-    });
-    function(
-        "shell",
-        "Runs a command to its end and gives its output and exit code.",
-        with_escalation(properties, escalation),
-        &["command"],
-    )
-}
-
 /// Changes files, for models that write plain text by a grammar.
 pub(crate) fn apply_patch() -> Tool {
     Tool::Custom {

@@ -187,7 +187,9 @@ impl Talk {
                     format!("{} {}", event.kind.name(), item.body.name())
                 }
                 Kind::Notice(it) => format!("notice {} {}", it.code, it.text),
-                Kind::TurnCompleted(end) => format!("turn.completed {:?} {:?}", end.status, end.error),
+                Kind::TurnCompleted(end) => {
+                    format!("turn.completed {:?} {:?}", end.status, end.error)
+                }
                 kind => kind.name().to_owned(),
             })
             .collect()
