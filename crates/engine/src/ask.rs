@@ -7,11 +7,14 @@ use tokio::sync::oneshot;
 
 use crate::order::Verdict;
 
+/// Answers by the id of their question.
+type Answers = BTreeMap<String, Vec<String>>;
+
 /// Everything that waits for the client.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     leaves: Mutex<Vec<Waiting<Verdict>>>,
-    questions: Mutex<Vec<Waiting<BTreeMap<String, Vec<String>>>>>,
+    questions: Mutex<Vec<Waiting<Answers>>>,
 }
 
 #[derive(Debug)]
@@ -36,11 +39,7 @@ impl Asked {
     }
 
     /// Waits for answers, under the id of a call.
-    pub(crate) fn answers(
-        &self,
-        task: &str,
-        call: &str,
-    ) -> Answer<'_, BTreeMap<String, Vec<String>>> {
+    pub(crate) fn answers(&self, task: &str, call: &str) -> Answer<'_, Answers> {
         wait(&self.questions, task, call)
     }
 
@@ -50,7 +49,7 @@ impl Asked {
     }
 
     /// Answers questions; `false` when nobody waits for that.
-    pub(crate) fn reply(&self, id: &str, answers: BTreeMap<String, Vec<String>>) -> bool {
+    pub(crate) fn reply(&self, id: &str, answers: Answers) -> bool {
         answer(&self.questions, id, answers)
     }
 }

@@ -10,6 +10,7 @@ use tieline_wire::sqeq::{
 };
 use tieline_wire::text::Str;
 
+use crate::mcp::Documents;
 use crate::prompts;
 use crate::shared::Shared;
 
@@ -71,12 +72,12 @@ pub(crate) async fn tools(shared: &Shared) -> EventMsg<'static> {
         (format!("mcp__{}__{}", it.server, it.name), value)
     };
     let tools: serde_json::Map<_, _> = shared.mcp.list().await.into_iter().map(tool).collect();
-    let empty = || Raw::of(&serde_json::json!({})).unwrap_or_default();
+    let documents = |all: serde_json::Value| Raw::of(&all).unwrap_or_default();
     EventMsg::McpListToolsResponse(McpListToolsResponse {
         tools: Raw::of(&tools).unwrap_or_default(),
-        resources: empty(),
-        resource_templates: empty(),
-        auth_statuses: empty(),
+        resources: documents(shared.mcp.by_server(Documents::Resources).await),
+        resource_templates: documents(shared.mcp.by_server(Documents::Templates).await),
+        auth_statuses: documents(serde_json::json!({})),
     })
 }
 

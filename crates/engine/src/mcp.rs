@@ -41,6 +41,7 @@ use tokio::sync::{OnceCell, mpsc};
 
 pub use leave::{Hint, Leave, leave};
 pub use questions::Elicitation;
+pub use resources::Documents;
 pub use show::CallResult;
 
 use questions::Questions;

@@ -120,13 +120,11 @@ pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
             .sort_by_file_name(Ord::cmp)
             .build();
         let mut text = String::new();
-        let mut n_entries = 0;
-        for entry in walk.flatten().skip(1) {
+        for (n_entries, entry) in walk.flatten().skip(1).enumerate() {
             if n_entries == ENTRIES {
                 text.push_str("… and more; list a directory below\n");
                 break;
             }
-            n_entries += 1;
             let shown = entry.path().strip_prefix(path).unwrap_or(entry.path());
             let sign = match entry.file_type() {
                 Some(kind) if kind.is_dir() => "/",

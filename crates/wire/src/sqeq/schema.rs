@@ -122,10 +122,12 @@ by_hand! {
         });
         let tagged = |kind: &str, body: &Value| {
             let mut body = body.clone();
-            body["properties"]["type"] = json!({"const": kind});
-            match &mut body["required"] {
-                Value::Array(required) => required.push("type".into()),
-                required => *required = json!(["type"]),
+            if let Some(Value::Object(properties)) = body.get_mut("properties") {
+                properties.insert("type".to_owned(), json!({"const": kind}));
+            }
+            if let Some(object) = body.as_object_mut() {
+                let required = object.entry("required").or_insert_with(|| json!([]));
+                required.as_array_mut().into_iter().for_each(|names| names.push("type".into()));
             }
             body
         };
