@@ -1,7 +1,8 @@
 use crate::tieline::Tieline;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
+    "proto",
     "demo",
     "list",
     "show",
@@ -49,6 +50,7 @@ fn the_long_help_says_more_than_the_short_one() {
     let tieline = Tieline::new();
     for (command, more) in [
         ("run", "Ctrl-C stops the turn"),
+        ("proto", "configure_session"),
         ("demo", "what it does is real"),
         ("export", "the bytes that went over the wire"),
         ("fork", "must have had a turn"),

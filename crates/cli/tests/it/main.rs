@@ -18,6 +18,7 @@ mod help;
 mod keep;
 mod mcp;
 mod notify;
+mod proto;
 mod queue;
 #[cfg(feature = "real-agents")]
 mod real;
