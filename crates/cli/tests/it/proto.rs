@@ -55,8 +55,11 @@ fn end(mut server: Child) {
 fn a_few_lines_on_stdin_are_a_session() {
     let tieline = Tieline::new();
     let script = [
-        line("0", json!({"type": "configure_session", "approval_policy": "never",
-            "sandbox_policy": {"type": "danger-full-access"}})),
+        line(
+            "0",
+            json!({"type": "configure_session", "approval_policy": "never",
+            "sandbox_policy": {"type": "danger-full-access"}}),
+        ),
         turn("1", "hello"),
     ];
     let told = tieline.feed(&["proto", "--agent", "demo"], script.concat().as_bytes()).succeeds();
@@ -77,15 +80,15 @@ fn a_few_lines_on_stdin_are_a_session() {
 #[test]
 fn an_old_client_finds_its_session_configured() {
     let tieline = Tieline::new();
-    let script = [
-        "not json\n".to_owned(),
-        turn("1", "hello"),
-        line("2", json!({"type": "bogus_op"})),
-    ];
+    let script =
+        ["not json\n".to_owned(), turn("1", "hello"), line("2", json!({"type": "bogus_op"}))];
     let args = ["proto", "--agent", "demo", "--compat", "upstream"];
     let told = tieline.feed(&args, script.concat().as_bytes()).succeeds();
     let lines = told.lines();
-    assert_eq!((&lines[0]["id"], &lines[0]["msg"]["type"]), (&json!(""), &json!("session_configured")));
+    assert_eq!(
+        (&lines[0]["id"], &lines[0]["msg"]["type"]),
+        (&json!(""), &json!("session_configured"))
+    );
     assert!(lines[0]["msg"]["rollout_path"].is_string());
     assert_eq!(kinds(&lines).iter().filter(|kind| **kind == "task_complete").count(), 1);
     assert!(told.err.contains("bogus_op") && told.err.contains("no submission"), "{}", told.err);
