@@ -22,7 +22,8 @@ async fn a_port_speaks_with_nobody_who_does_not_show_the_token() {
     let wrong = [
         json!({"id": "7", "op": {"type": "authenticate", "token": "wrong"}}).to_string(),
         json!({"id": "7", "op": {"type": "authenticate", "token": ""}}).to_string(),
-        json!({"id": "7", "op": {"type": "authenticate", "token": &secret[1..]}}).to_string(),
+        json!({"id": "7", "op": {"type": "authenticate", "token": secret.get(1..).unwrap()}})
+            .to_string(),
         json!({"id": "7", "op": {"type": "configure_session"}}).to_string(),
         "nothing".to_owned(),
         "x".repeat(20 * 1024),
