@@ -18,7 +18,7 @@ use tieline_testkit::real::{self, AgentEnv, CodexConfig};
 /// Who stands behind tieline: the program of the recordings itself, so that whatever differs is ours.
 const AGENT: &str = "codex-proto";
 
-const RECORDINGS: [&str; 18] = [
+const RECORDINGS: [&str; 19] = [
     "hello",
     "hello-user_input",
     "think",
@@ -37,6 +37,7 @@ const RECORDINGS: [&str; 18] = [
     "interrupt-during-exec",
     "multi-turn-and-garbage",
     "http500",
+    "drop",
 ];
 
 /// Why a kind of event is not the same, and whether anybody is worse off.
