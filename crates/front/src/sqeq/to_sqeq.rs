@@ -418,7 +418,8 @@ fn failed(compat: Compat, failure: &Failure) -> EventMsg<'static> {
             codex_error_info: raw(&info),
             additional_details: failure.detail.clone().map(Str::Owned),
         }),
-        Compat::Upstream => error(failure.to_string()),
+        // Old clients look for its words.
+        Compat::Upstream => error(failure.message.clone()),
     }
 }
 

@@ -65,7 +65,6 @@ const VERDICTS: &[(&str, &str)] = &[
          merges them, and repeats them around each call of the model",
     ),
     ("background_event", "better: what an agent has to say about its sandbox is passed on"),
-    ("error", "fine: the same words, with what to do about it"),
 ];
 
 /// One line for each event: what a client acts on, without what differs between two runs.
