@@ -10,6 +10,8 @@ use crate::error::Error;
 /// Starts logging. Without a word from the user only what is degraded or lost is logged.
 pub(crate) fn init(filter: Option<&str>) -> Result<(), Error> {
     let builder = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false);
+    // Who closed our stderr hears nothing; to say so there would end the task that has something to say.
+    let builder = builder.log_internal_errors(false);
     match filter.filter(|filter| !filter.is_empty()) {
         None => builder.with_max_level(LevelFilter::WARN).init(),
         Some(filter) => {

@@ -2,6 +2,7 @@ use crate::tieline::Tieline;
 
 const COMMANDS: [&str; 14] = [
     "run",
+    "proto",
     "demo",
     "list",
     "show",
@@ -50,6 +51,7 @@ fn the_long_help_says_more_than_the_short_one() {
     let tieline = Tieline::new();
     for (command, more) in [
         ("run", "Ctrl-C stops the turn"),
+        ("proto", "configure_session"),
         ("demo", "what it does is real"),
         ("export", "the bytes that went over the wire"),
         ("fork", "must have had a turn"),

@@ -19,6 +19,7 @@ mod help;
 mod keep;
 mod mcp;
 mod notify;
+mod proto;
 mod queue;
 #[cfg(feature = "real-agents")]
 mod real;

@@ -7,6 +7,7 @@ mod acpx;
 mod delegate;
 mod differences;
 mod play;
+mod proto;
 mod raw;
 mod scenarios;
 mod sdk;

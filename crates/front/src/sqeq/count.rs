@@ -21,6 +21,11 @@ pub(super) struct Count {
 }
 
 impl Count {
+    /// A count that says of limits that there are none, as the old program did.
+    pub(super) fn with_limits() -> Self {
+        Self { limits: Some(RateLimits::default()), ..Self::default() }
+    }
+
     /// How many tokens the model can hold.
     pub(super) fn window(&self) -> Option<u64> {
         self.window

@@ -27,9 +27,6 @@ use super::token::{Token, random_bytes};
 use super::{DRAINING, Error, Options};
 use crate::outbox::Outbox;
 
-#[cfg(test)]
-mod tests;
-
 /// How many clients there may be at once; more are turned away.
 const CLIENTS: usize = 256;
 

@@ -27,9 +27,6 @@ use crate::{Fetch, whole};
 
 pub(super) use call::{Asking, argv, parsed};
 
-#[cfg(test)]
-mod tests;
-
 /// The most of the turn's diff that is shown.
 const DIFF: usize = 1024 * 1024;
 
@@ -91,7 +88,10 @@ impl Mapper {
             texts: HashMap::new(),
             calls: HashMap::new(),
             joined: None,
-            count: Count::default(),
+            count: match compat {
+                Compat::Seed => Count::default(),
+                Compat::Upstream => Count::with_limits(),
+            },
             title: None,
             named_by: None,
         }
@@ -418,7 +418,8 @@ fn failed(compat: Compat, failure: &Failure) -> EventMsg<'static> {
             codex_error_info: raw(&info),
             additional_details: failure.detail.clone().map(Str::Owned),
         }),
-        Compat::Upstream => error(failure.to_string()),
+        // Old clients look for its words.
+        Compat::Upstream => error(failure.message.clone()),
     }
 }
 

@@ -106,42 +106,20 @@ by_hand! {
         "additionalProperties": generator.subschema_for::<FileChange<'_>>(),
     });
     FileChange<'_>, "FileChange", |_generator| {
-        let add = json!({
-            "type": "object",
-            "properties": {"content": {"type": "string"}},
-            "required": ["content"],
-        });
-        let delete = json!({"type": "object", "properties": {"content": {"type": "string"}}});
-        let update = json!({
-            "type": "object",
-            "properties": {
-                "unified_diff": {"type": "string"},
-                "move_path": {"type": ["string", "null"]},
-            },
-            "required": ["unified_diff"],
-        });
-        let tagged = |kind: &str, body: &Value| {
-            let mut body = body.clone();
-            if let Some(Value::Object(properties)) = body.get_mut("properties") {
-                properties.insert("type".to_owned(), json!({"const": kind}));
-            }
-            if let Some(object) = body.as_object_mut() {
-                let required = object.entry("required").or_insert_with(|| json!([]));
-                required.as_array_mut().into_iter().for_each(|names| names.push("type".into()));
-            }
-            body
-        };
-        let keyed = |kind: &str, body: &Value| json!({
-            "type": "object",
-            "properties": {kind: body},
-            "required": [kind],
-            "additionalProperties": false,
-        });
+        let content = || vec![("content", json!({"type": "string"}))];
+        let update = || vec![
+            ("unified_diff", json!({"type": "string"})),
+            ("move_path", json!({"type": ["string", "null"]})),
+        ];
         json_schema!({
             "description": "What happened to a file: tagged since 0.60, keyed before.",
             "anyOf": [
-                tagged("add", &add), tagged("delete", &delete), tagged("update", &update),
-                keyed("add", &add), keyed("delete", &delete), keyed("update", &update),
+                tagged("add", content(), &["content"]),
+                tagged("delete", content(), &[]),
+                tagged("update", update(), &["unified_diff"]),
+                keyed("add", content(), &["content"]),
+                keyed("delete", content(), &[]),
+                keyed("update", update(), &["unified_diff"]),
             ],
         })
     };
@@ -195,4 +173,21 @@ by_hand! {
             },
         ],
     });
+}
+
+/// `{"type": kind, …}`
+fn tagged(kind: &str, mut fields: Vec<(&'static str, Value)>, required: &[&str]) -> Value {
+    fields.push(("type", json!({"const": kind})));
+    object(fields, [required, &["type"]].concat())
+}
+
+/// `{kind: {…}}`
+fn keyed(kind: &'static str, fields: Vec<(&'static str, Value)>, required: &[&str]) -> Value {
+    object(vec![(kind, object(fields, required.to_vec()))], vec![kind])
+}
+
+fn object(fields: Vec<(&'static str, Value)>, required: Vec<&str>) -> Value {
+    let properties: Map<String, Value> =
+        fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({"type": "object", "properties": properties, "required": required})
 }

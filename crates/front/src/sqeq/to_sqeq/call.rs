@@ -283,7 +283,8 @@ impl Mapper {
             ItemBody::FileChange { changes } => {
                 let end = PatchApplyEnd {
                     call_id: id(),
-                    stdout: (if is_ok { summary(changes) } else { String::new() }).into(),
+                    stdout: (if is_ok { summary(changes, &self.workspace) } else { String::new() })
+                        .into(),
                     stderr: Str::Borrowed(if is_ok { "" } else { "the change was not made" }),
                     success: is_ok,
                     status: word,
@@ -423,14 +424,15 @@ fn cut(text: &str, most: usize) -> String {
     format!("{head}\n[{n_left_out} bytes left out]\n{tail}")
 }
 
-fn summary(changes: &[FileChange]) -> String {
+fn summary(changes: &[FileChange], workspace: &str) -> String {
     let line = |change: &FileChange| {
         let letter = match change.kind {
             tieline_event::ChangeKind::Add => 'A',
             tieline_event::ChangeKind::Update => 'M',
             tieline_event::ChangeKind::Delete => 'D',
         };
-        format!("{letter} {}\n", change.path)
+        let path = change.path.strip_prefix(workspace).unwrap_or(&change.path);
+        format!("{letter} {}\n", path.trim_start_matches('/'))
     };
     let lines: String = changes.iter().map(line).collect();
     format!("Success. Updated the following files:\n{lines}")

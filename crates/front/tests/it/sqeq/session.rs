@@ -304,14 +304,20 @@ async fn a_client_that_reads_late_gets_every_byte_in_fewer_pieces() {
 /// Waits until the first turn of the first session is over.
 async fn until_over(stage: &Stage) {
     let key = tieline_event::ConversationKey::new("session-1").unwrap();
-    let open = stage.hub.conversation(&key, tieline_hub::OpenOptions::default()).await.unwrap();
-    let mut live = open.subscribe(tieline_event::Seq(0));
     loop {
-        for entry in live.next().await.unwrap() {
-            if let tieline_hub::Entry::Event(shown) = entry
-                && shown.event.kind.name() == "turn.completed"
-            {
-                return;
+        let open = stage.hub.conversation(&key, tieline_hub::OpenOptions::default()).await;
+        // One that is just being closed is there again a little later.
+        let Ok(open) = open else { continue };
+        let mut live = open.subscribe(tieline_event::Seq(0));
+        while let Ok(entries) = live.next().await
+            && !entries.is_empty()
+        {
+            for entry in entries {
+                if let tieline_hub::Entry::Event(shown) = entry
+                    && shown.event.kind.name() == "turn.completed"
+                {
+                    return;
+                }
             }
         }
     }
