@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -12,12 +13,16 @@ use tokio::time::{sleep, timeout};
 
 use super::error::{ModelError, innermost};
 use super::refusal::{Scrub, by_status};
-use super::retry::{Backoff, Retry};
+use super::retry::{Backoff, Retry, Wait};
 use super::secret::{Key, KeyTrouble, Secret};
 use super::{Provider, Stream};
 
 /// How much of a refusal is read.
 const REFUSAL: usize = 64 * 1024;
+
+/// A server that lets nobody in is not tried for longer than this: each try may take the whole time
+/// for connecting.
+const UNREACHED: Duration = Duration::from_secs(15);
 
 /// Asks one provider, for any number of sessions: a clone shares its connections.
 #[derive(Clone)]
@@ -78,30 +83,34 @@ impl Client {
     /// # Errors
     /// When there is no answer, or it is a refusal.
     pub async fn stream(&self, request: &Request) -> Result<Stream, ModelError> {
+        let mut question = self.question(request)?;
+        loop {
+            match question.ask().await {
+                Ok(stream) => return Ok(stream),
+                Err((error, None)) => return Err(error),
+                Err((_, Some(wait))) => sleep(wait.delay).await,
+            }
+        }
+    }
+
+    /// The same step by step, for those who have something to say between two tries.
+    ///
+    /// # Errors
+    /// When there is no key, or the request cannot be made.
+    pub fn question(&self, request: &Request) -> Result<Question, ModelError> {
         let key = match &self.0.key {
             Some(key) => key.clone()?,
             None => self.0.provider.key.fetch(|_| None)?,
         };
         let mut scrub = self.0.scrub.clone();
         key.iter().for_each(|key| scrub.add(key.clone()));
-        let http = self.request(request, key.as_ref())?;
-        let mut backoff = Backoff::for_request(&self.0.provider);
-        loop {
-            let again = http.try_clone().ok_or_else(|| {
-                ModelError::Settings("the request cannot be sent again".to_owned())
-            })?;
-            let error = match self.send(again, &scrub).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => error,
-            };
-            let Retry::Request(_) = error.retry() else { return Err(error) };
-            let Some(wait) = backoff.next(&error) else { return Err(error) };
-            tracing::debug!(
-                provider = %self.0.provider.name, attempt = wait.attempt, limit = wait.limit,
-                pause = ?wait.delay, %error, "the model is asked again"
-            );
-            sleep(wait.delay).await;
-        }
+        Ok(Question {
+            http: self.request(request, key.as_ref())?,
+            backoff: Backoff::for_request(&self.0.provider),
+            client: self.clone(),
+            scrub,
+            began: Instant::now(),
+        })
     }
 
     fn request(
@@ -163,6 +172,50 @@ impl Client {
             return Err(ModelError::Protocol(words));
         }
         Err(by_status(status, answer.headers(), &body, scrub))
+    }
+}
+
+/// A request that may have to be sent several times.
+pub struct Question {
+    client: Client,
+    http: reqwest::Request,
+    scrub: Scrub,
+    backoff: Backoff,
+    began: Instant,
+}
+
+impl Question {
+    /// Sends it once.
+    ///
+    /// # Errors
+    /// When there is no answer, with the pause before another try if one is worth it.
+    pub async fn ask(&mut self) -> Result<Stream, (ModelError, Option<Wait>)> {
+        let Some(http) = self.http.try_clone() else {
+            let words = "the request cannot be sent again".to_owned();
+            return Err((ModelError::Settings(words), None));
+        };
+        let error = match self.client.send(http, &self.scrub).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        let Retry::Request(_) = error.retry() else { return Err((error, None)) };
+        if matches!(error, ModelError::Connect { .. }) && self.began.elapsed() > UNREACHED {
+            return Err((error, None));
+        }
+        let wait = self.backoff.next(&error);
+        if let Some(wait) = &wait {
+            tracing::debug!(
+                provider = %self.client.0.provider.name, attempt = wait.attempt,
+                limit = wait.limit, pause = ?wait.delay, %error, "the model is asked again"
+            );
+        }
+        Err((error, wait))
+    }
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question").field("backoff", &self.backoff).finish_non_exhaustive()
     }
 }
 
