@@ -11,7 +11,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName
 use tieline_wire::responses::Request;
 use tokio::time::{sleep, timeout};
 
-use super::error::{ModelError, innermost};
+use super::error::{ModelError, Unreachable, innermost};
 use super::refusal::{Scrub, by_status};
 use super::retry::{Backoff, Retry, Wait};
 use super::secret::{Key, KeyTrouble, Secret};
@@ -56,7 +56,7 @@ impl Client {
         provider: Provider,
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ModelError> {
-        let url = url(&provider)?;
+        let url = url(&provider, "responses")?;
         let mut scrub = Scrub::default();
         for (_, value) in provider.query_params.iter().chain(&provider.headers) {
             scrub.add(Secret::new(value));
@@ -113,6 +113,52 @@ impl Client {
         })
     }
 
+    /// Asks whether somebody is there who takes the key, within some time. Costs no tokens.
+    ///
+    /// # Errors
+    /// When there is no answer, no key, or the key is refused.
+    pub async fn knock(&self, limit: Duration) -> Result<(), ModelError> {
+        let key = match &self.0.key {
+            Some(key) => key.clone()?,
+            None => self.0.provider.key.fetch(|_| None)?,
+        };
+        let mut http =
+            reqwest::Request::new(reqwest::Method::GET, url(&self.0.provider, "models")?);
+        self.sign(http.headers_mut(), key.as_ref())?;
+        let answer = match timeout(limit, self.0.http.execute(http)).await {
+            Ok(answer) => answer.map_err(ModelError::unsent)?,
+            Err(_) => {
+                let detail = format!("no answer within {} s", limit.as_secs_f64());
+                return Err(ModelError::Connect { why: Unreachable::Timeout, detail });
+            }
+        };
+        match answer.status().as_u16() {
+            status @ (401 | 403) => Err(by_status(status, answer.headers(), b"", &self.0.scrub)),
+            // Not everybody has a list of models; whoever says so is there.
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the provider is on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.0.url)
+    }
+
+    /// The key, and the headers of the provider's settings.
+    fn sign(&self, headers: &mut HeaderMap, key: Option<&Secret>) -> Result<(), ModelError> {
+        if let Some(key) = key {
+            let (name, value) = match self.0.provider.azure {
+                true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
+                false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+            };
+            headers.insert(name, secret_value("the key", &value)?);
+        }
+        for (name, value) in &self.0.headers {
+            headers.insert(name, value.clone());
+        }
+        Ok(())
+    }
+
     fn request(
         &self,
         request: &Request,
@@ -128,21 +174,12 @@ impl Client {
         let headers = http.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = key {
-            let (name, value) = match self.0.provider.azure {
-                true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
-                false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-            };
-            headers.insert(name, secret_value("the key", &value)?);
-        }
         if let Some(thread) = &request.prompt_cache_key
             && let Ok(thread) = HeaderValue::from_str(thread)
         {
             headers.insert("session_id", thread);
         }
-        for (name, value) in &self.0.headers {
-            headers.insert(name, value.clone());
-        }
+        self.sign(headers, key)?;
         Ok(http)
     }
 
@@ -225,14 +262,15 @@ impl fmt::Debug for Client {
     }
 }
 
-fn url(provider: &Provider) -> Result<Url, ModelError> {
+/// The address of something of the API.
+fn url(provider: &Provider, what: &str) -> Result<Url, ModelError> {
     let shown = provider.endpoint();
     let wrong = |why: &str| ModelError::Settings(format!("the URL {shown:?} of the model {why}"));
     let mut url = Url::parse(&provider.base_url).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("begins neither with http:// nor with https://"));
     }
-    url.path_segments_mut().map_err(|()| wrong("has no path"))?.pop_if_empty().push("responses");
+    url.path_segments_mut().map_err(|()| wrong("has no path"))?.pop_if_empty().push(what);
     if !provider.query_params.is_empty() {
         url.query_pairs_mut().extend_pairs(&provider.query_params);
     }
