@@ -9,7 +9,10 @@ mod drivers;
 mod jsonrpc;
 mod markers;
 mod ndjson;
+mod patch;
+mod responses;
 mod sqeq;
+mod sse;
 mod switchboard;
 
 /// One thing that reads bytes nobody has looked at.
@@ -44,6 +47,9 @@ macro_rules! for_each_target {
             acp: acp::check,
             markers: markers::check,
             config: config::check,
+            sse: sse::check,
+            responses: responses::check,
+            patch: patch::check,
             switchboard: switchboard::check,
             claude_driver: drivers::claude,
             codex_exec_driver: drivers::codex_exec,

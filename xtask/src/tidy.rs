@@ -20,7 +20,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("front", &["event", "wire", "proc", "hub"]),
     ("cli", &["event", "agent", "proc", "sandbox", "patch", "store", "engine", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
-    ("fuzz", &["event", "wire", "agent", "cli"]),
+    ("fuzz", &["event", "wire", "patch", "agent", "cli"]),
     ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
 ];
 

@@ -24,7 +24,8 @@ use crate::task::depth;
 pub(crate) const NAMES: [&str; 6] =
     ["claude", "codex", "codex-exec", "codex-proto", "engine", "demo"];
 
-/// The agents `auto` tries, in this order; the built-in one is always there.
+/// The agents `auto` tries, in this order; after them the engine, if a model is named for it, and at
+/// last the built-in one, which is always there.
 const AUTO: [&str; 2] = ["claude", "codex"];
 
 /// The socket on which a running tieline hears `tieline notify`.
@@ -161,7 +162,13 @@ impl Agents {
                 Err(failure) => why = format!("{why}; {}", failure.message),
             }
         }
-        Ok(("demo".to_owned(), Some(why)))
+        match engine::named_by(&self.config) {
+            Some(place) => Ok(("engine".to_owned(), Some(format!("{place} names a model")))),
+            None => {
+                let why = format!("{why}; nothing says where a model for the engine is");
+                Ok(("demo".to_owned(), Some(why)))
+            }
+        }
     }
 
     /// An agent's program: what the user named, else its name in `PATH`, else where its installers
@@ -298,6 +305,11 @@ impl Agents {
             true => tieline_proc::resolve_explicit(&expand_home(named)),
             false => tieline_proc::resolve(named, workspace, path_variable().as_deref()),
         }
+    }
+
+    /// What is configured.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
     }
 
     /// Names of configured agents of the Agent Client Protocol.

@@ -57,7 +57,11 @@ Configuration (TOML, see --config):
   [agents.acp.NAME]
                    for any agent of the Agent Client Protocol: program and args are its command
                    line (for one that is known, args come besides), env, pass, preamble
-  The variables TIELINE_CLAUDE, TIELINE_CODEX, TIELINE_CODEX_EXEC and TIELINE_CODEX_PROTO go before
+  [engine]         for tieline's own agent: model, provider, effort, personality, compact_at,
+                   web_search, freeform_patch, shell, pass, and the tables providers.NAME,
+                   models.NAME and mcp_servers.NAME; see docs/engine.md
+  The variables OPENAI_API_KEY and OPENAI_BASE_URL say where the engine's model is, unless
+  engine.provider does. The variables TIELINE_CLAUDE, TIELINE_CODEX, TIELINE_CODEX_EXEC and TIELINE_CODEX_PROTO go before
   the program in the table of that agent.
 
 {}", exit::TABLE))]
@@ -134,7 +138,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Agents (--agent):
-  auto         claude if it is installed, else codex if it is, else demo
+  auto         claude if it is installed, else codex if it is, else engine if OPENAI_API_KEY,
+               OPENAI_BASE_URL or [engine] in the configuration says where a model is, else demo
   claude       Claude Code. One process serves the conversation; it asks for approvals.
   codex        Codex by its app server, from 0.63 on: the right one for Codex. It streams, asks for
                approvals, takes messages during a turn, and can fork.
@@ -142,6 +147,8 @@ Agents (--agent):
                so what its policy does not allow is refused. For scripts, and where there is no
                app server.
   codex-proto  Codex by `codex proto`, up to 0.42. For old installations only.
+  engine       tieline's own agent: it needs no other program, only a model behind the Responses
+               API. Its commands run in tieline's sandbox.
   demo         The built-in script. Needs no key and no network.
   acp:NAME     Any agent of the Agent Client Protocol: gemini, copilot, cursor, goose, opencode, qwen,
                kimi, vibe, auggie, claude-agent-acp, codex-acp, one with a table [agents.acp.NAME] in
@@ -166,6 +173,7 @@ Examples:
   tieline run --agent claude --cwd ~/src/app --model opus \"Find the leak\"
   tieline run --agent codex --full-auto \"Make the tests pass\"
   tieline run --agent codex -a untrusted -s workspace-write \"Upgrade the parser\"
+  OPENAI_BASE_URL=http://127.0.0.1:11434/v1 tieline run --agent engine --model qwen3 \"Hello\"
   tieline run --conversation review --fresh \"Look at it with new eyes\"
   tieline run --format final --on-request allow --timeout 600 - < prompt.md > answer.md
   tieline run -- \"-x is a prompt too\"")]
@@ -173,9 +181,10 @@ pub(crate) struct RunArgs {
     /// What to say. `-`, or none and something piped in, reads it from stdin.
     #[arg(value_name = "PROMPT | -", allow_hyphen_values = false)]
     pub(crate) prompt: Option<String>,
-    /// The agent: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    /// The agent: auto, claude, codex, codex-exec, codex-proto, engine, demo or
+    /// acp:NAME.
     ///
-    /// `auto` takes the first that is installed. See below which one is for what.
+    /// `auto` takes the first that is there. See below which one is for what.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// The conversation to begin or to go on with.
@@ -257,7 +266,8 @@ JetBrains IDEs, in ~/.jetbrains/acp.json:
 Any client, to try it:
   npx acpx --agent \"tieline acp --agent demo\" exec hello")]
 pub(crate) struct AcpArgs {
-    /// The agent of new sessions: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    /// The agent of new sessions: auto, claude, codex, codex-exec, codex-proto, engine, demo or
+    /// acp:NAME.
     ///
     /// A session that exists keeps the agent it began with.
     #[arg(long, value_name = "NAME")]
@@ -472,7 +482,9 @@ pub(crate) struct GcArgs {
     pub(crate) dry_run: bool,
 }
 
-/// Look for trouble: agents, login, sandbox, store.
+/// Look for trouble: agents, login, the engine's model, sandbox, store.
+///
+/// Nobody outside this machine is asked, unless --online is given. No key is shown.
 ///
 /// Exits with 0 when everything is in order and with 1 when something needs attention.
 #[derive(Debug, Args)]
@@ -480,6 +492,9 @@ pub(crate) struct DoctorArgs {
     /// As JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Ask the endpoint of the engine's model, wherever it is; without this only one of this machine.
+    #[arg(long)]
+    pub(crate) online: bool,
     /// Rename a damaged store, so that a new one can begin. Nothing is deleted.
     #[arg(long, conflicts_with = "json")]
     pub(crate) set_aside: bool,

@@ -42,6 +42,12 @@ impl Config {
         self.agents.get(agent).cloned().unwrap_or_default()
     }
 
+    /// The model of new conversations with an agent.
+    pub(crate) fn model_of(&self, agent: &str) -> Option<String> {
+        let own = self.engine.model.as_ref().filter(|_| agent == "engine");
+        own.or(self.model.as_ref()).cloned()
+    }
+
     /// The agents that have a table.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.agents.keys().cloned()

@@ -32,6 +32,15 @@ pub(crate) fn engine(config: &Config, data_dir: Option<&Path>) -> Result<Engine,
     Ok(Engine::new("engine", settings(config, data_dir)?))
 }
 
+/// What says where the engine's model is, if anything does.
+pub(crate) fn named_by(config: &Config) -> Option<&'static str> {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if config.engine != EngineConfig::default() {
+        return Some("[engine]");
+    }
+    [BASE_URL, API_KEY].into_iter().find(|name| is_set(name))
+}
+
 /// What it is started with.
 pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Settings, Failure> {
     let engine = &config.engine;
@@ -40,7 +49,7 @@ pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Setti
     if let Key::File(file) = &provider.key {
         hidden.push(file.clone());
     }
-    let model = engine.model.clone().or_else(|| config.model.clone());
+    let model = config.model_of("engine");
     let config_dir = usual_place().and_then(|file| file.parent().map(Path::to_owned));
     Ok(Settings {
         model: model.unwrap_or_else(|| MODEL.to_owned()),

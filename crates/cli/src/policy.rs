@@ -75,7 +75,7 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     if let Some(mode) = policy.as_mode() {
         return Ok(Change::mode(mode));
     }
-    if !is_codex(agent) {
+    if !is_codex(agent) && agent != "engine" {
         return Err(Error::usage(format!(
             "the agent {agent} knows only modes, and {policy} is none; the nearest: {}",
             nearest(policy)

@@ -9,8 +9,7 @@ use tieline_agent::{Journal, Pipe};
 use tieline_event::{Extras, Failure};
 use tieline_wire::ndjson::{self, Framer, Line};
 use tieline_wire::sqeq::{
-    AbortReason, ErrorEvent, EventMsg, Message, SessionConfigured, Submission, TaskComplete,
-    TurnAborted,
+    AbortReason, EventMsg, Message, SessionConfigured, Submission, TaskComplete, TurnAborted,
 };
 use tieline_wire::text::Str;
 use tokio::sync::mpsc;
@@ -24,7 +23,7 @@ use crate::order::{Order, What};
 use crate::out::Out;
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::task::{self, End, Stop, Work};
+use crate::task::{self, End, Stop, Trouble, Work};
 use crate::tools;
 
 /// The longest submission.
@@ -48,10 +47,7 @@ pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
     let mut session = match Session::open(setup, journal, out.clone()).await {
         Ok(session) => session,
         Err(failure) => {
-            let message = Str::Owned(failure.message);
-            let hint = failure.hint.map(Str::Owned);
-            let event = ErrorEvent { message, additional_details: hint, ..ErrorEvent::default() };
-            out.send("", EventMsg::Error(event)).await;
+            out.send("", EventMsg::Error(Trouble::from(failure).event())).await;
             return 1;
         }
     };

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     rules: Mutex<Rules>,
     diff: Mutex<TurnChanges>,
     told_startup: AtomicBool,
+    /// The model's server answered since the task began.
+    was_heard: AtomicBool,
     /// Commands that went on after the call that began them.
     sessions: Mutex<HashMap<SessionId, Begun>>,
 }
@@ -85,9 +87,25 @@ impl Shared {
             rules: Mutex::new(rules),
             diff: Mutex::default(),
             told_startup: AtomicBool::new(false),
+            was_heard: AtomicBool::new(false),
             sessions: Mutex::default(),
             settings,
         }))
+    }
+
+    /// A task begins, and nobody has answered in it.
+    pub(crate) fn forget_voice(&self) {
+        self.was_heard.store(false, Ordering::Relaxed);
+    }
+
+    /// The model's server answered.
+    pub(crate) fn hear(&self) {
+        self.was_heard.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the model's server answered since the task began.
+    pub(crate) fn was_heard(&self) -> bool {
+        self.was_heard.load(Ordering::Relaxed)
     }
 
     /// The user says something while a task runs.

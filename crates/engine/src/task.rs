@@ -10,7 +10,7 @@ mod small;
 
 use std::sync::Arc;
 
-use tieline_event::{Failure, ReviewTarget};
+use tieline_event::{Failure, FailureCode, ReviewTarget};
 use tieline_wire::raw::Raw;
 use tieline_wire::responses::Item;
 use tieline_wire::sqeq::{AbortReason, CollaborationKind, ErrorEvent, EventMsg, TaskStarted};
@@ -18,7 +18,7 @@ use tieline_wire::text::Str;
 
 use crate::calls;
 use crate::core::Core;
-use crate::model::{Backoff, ModelError};
+use crate::model::{Backoff, ModelError, Wait};
 use crate::order::Piece;
 use crate::say;
 use crate::shared::Shared;
@@ -58,12 +58,17 @@ pub(crate) enum Stop {
 }
 
 /// What failed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Trouble {
-    pub(crate) message: String,
-    pub(crate) hint: Option<String>,
+    failure: Failure,
     /// The same for programs, in the protocol's words.
-    pub(crate) info: Option<Raw<'static>>,
+    info: Option<Raw<'static>>,
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self { failure, info: None }
+    }
 }
 
 impl Trouble {
@@ -72,31 +77,32 @@ impl Trouble {
         self.info.as_ref().is_some_and(|info| info.get() == "\"context_window_exceeded\"")
     }
 
-    /// As the protocol tells it.
+    /// As the protocol tells it. Our own driver reads the failure as it is; others have its words.
     pub(crate) fn event(&self) -> ErrorEvent<'_> {
+        let Failure { message, hint, .. } = &self.failure;
         ErrorEvent {
-            message: Str::Borrowed(&self.message),
+            message: Str::Borrowed(message),
             codex_error_info: self.info.clone(),
-            additional_details: self.hint.as_deref().map(Str::Borrowed),
+            additional_details: hint.as_deref().map(Str::Borrowed),
+            tieline_failure: Raw::of(&self.failure).ok(),
         }
     }
 }
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
-        let Failure { message, hint, .. } = failure;
-        Self::Failed(Trouble { message, hint, info: None })
+        Self::Failed(failure.into())
     }
 }
 
 impl Stop {
     pub(crate) fn failed(message: impl Into<String>) -> Self {
-        Self::Failed(Trouble { message: message.into(), ..Trouble::default() })
+        Failure::new(FailureCode::Agent, message).into()
     }
 
     pub(crate) fn of_model(error: &ModelError, shared: &Shared, model: &str) -> Self {
-        let Failure { message, hint, .. } = error.explain(&shared.settings.provider, model);
-        Self::Failed(Trouble { message, hint, info: Some(error.codex_error_info()) })
+        let failure = error.explain(&shared.settings.provider, model);
+        Self::Failed(Trouble { failure, info: Some(error.codex_error_info()) })
     }
 }
 
@@ -114,6 +120,7 @@ pub(crate) async fn run(
         ..TaskStarted::default()
     };
     shared.out.send(id, EventMsg::TaskStarted(started)).await;
+    shared.forget_voice();
     match work {
         Work::Turn { pieces, schema, after } => {
             user_turn(core, shared, id, &pieces, schema.as_deref(), after.as_deref()).await
@@ -209,15 +216,24 @@ async fn step(
             Err(Broken::Stop(stop)) => return Err(stop),
             Err(Broken::Model(error)) => error,
         };
-        let Some(wait) = backoff.next(&error) else {
+        // Who was not there for the first word of a task has been tried often enough by then: it is
+        // more likely to be a wrong address, or a server that is not started, than a bad moment.
+        let is_hopeless = matches!(error, ModelError::Connect { .. }) && !shared.was_heard();
+        let Some(wait) = backoff.next(&error).filter(|_| !is_hopeless) else {
             return Err(Stop::of_model(&error, shared, &core.context.model));
         };
-        let event = ErrorEvent {
-            message: Str::Owned(wait.announcement()),
-            codex_error_info: Some(error.codex_error_info()),
-            additional_details: Some(Str::Owned(error.to_string())),
-        };
-        shared.out.send(id, EventMsg::StreamError(event)).await;
+        announce(shared, id, &wait, &error).await;
         tokio::time::sleep(wait.delay).await;
     }
+}
+
+/// Says that the model is asked again, and why.
+pub(crate) async fn announce(shared: &Shared, id: &str, wait: &Wait, error: &ModelError) {
+    let event = ErrorEvent {
+        message: Str::Owned(wait.announcement()),
+        codex_error_info: Some(error.codex_error_info()),
+        additional_details: Some(Str::Owned(error.to_string())),
+        ..ErrorEvent::default()
+    };
+    shared.out.send(id, EventMsg::StreamError(event)).await;
 }

@@ -21,10 +21,10 @@ use tokio::task::JoinSet;
 use crate::calls::{self, Call};
 use crate::core::Core;
 use crate::history::{self, Sight};
-use crate::model::ModelError;
+use crate::model::{ModelError, Stream};
 use crate::plan::{self, PlanParser};
 use crate::shared::Shared;
-use crate::task::Stop;
+use crate::task::{self, Stop};
 use crate::tools::{self, Outcome, Scene};
 
 /// What is special about a request.
@@ -185,8 +185,7 @@ struct Speech {
 
 impl Answer<'_> {
     async fn read(&mut self, request: &Request) -> Result<(), Broken> {
-        let shared = Arc::clone(self.shared);
-        let mut stream = shared.client.stream(request).await?;
+        let mut stream = self.ask(request).await?;
         loop {
             let is_full = match stream.next().await? {
                 None => return Ok(()),
@@ -224,6 +223,31 @@ impl Answer<'_> {
             if is_full || !stream.has_unread() {
                 self.shared.out.flush().await;
             }
+        }
+    }
+
+    /// Waits for the head of the answer, and says so when that takes several tries.
+    async fn ask(&self, request: &Request) -> Result<Stream, ModelError> {
+        let Self { shared, id, .. } = self;
+        let mut question = shared.client.question(request)?;
+        loop {
+            let (error, wait) = match question.ask().await {
+                Ok(stream) => {
+                    shared.hear();
+                    return Ok(stream);
+                }
+                Err(failed) => failed,
+            };
+            // Somebody who refuses is there.
+            if !matches!(error, ModelError::Connect { .. }) {
+                shared.hear();
+            }
+            let Some(wait) = wait else { return Err(error) };
+            // Later on, whoever repeats the whole answer says so.
+            if !shared.was_heard() {
+                task::announce(shared, id, &wait, &error).await;
+            }
+            tokio::time::sleep(wait.delay).await;
         }
     }
 

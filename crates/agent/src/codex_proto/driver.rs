@@ -555,6 +555,11 @@ impl Driver for ProtoDriver {
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
         match &self.trouble {
             Some(trouble) => trouble.failure.clone(),
+            None if self.is_engine => Failure::new(
+                FailureCode::AgentExited,
+                format!("the engine {} during the turn", exit.describe()),
+            )
+            .hint("the conversation goes on with the next message"),
             None => explain_exit(exit, self.spoke),
         }
     }

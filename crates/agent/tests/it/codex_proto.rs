@@ -7,8 +7,8 @@ use tieline_agent::codex::Version;
 use tieline_agent::codex_proto::ProtoDriver;
 use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
-    Answer, AskWhen, Content, EndSignal, FrameNo, ImageSource, ItemBody, Kind, Mode, Origin,
-    Policy, Prompt, Reach, RequestId, Scope,
+    Answer, AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, ItemBody, Kind, Mode,
+    Origin, Policy, Prompt, Reach, RequestId, Scope,
 };
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
@@ -785,4 +785,37 @@ fn figures_that_are_too_large_to_be_added_end_nothing() {
         "total_token_usage": total, "last_token_usage": total, "model_context_window": null}}});
     let replay = after(&[&count.to_string(), COMPLETE]);
     assert_eq!(replay.n_ends(), 1, "{}", replay.shown());
+}
+
+#[test]
+fn the_engine_s_failures_are_its_own_and_codex_s_are_guessed() {
+    let error = r#"{"id":"sub-1","msg":{"type":"error","message":"there is no key for local","codex_error_info":"unauthorized","additional_details":"set LOCAL_KEY","tieline_failure":{"code":"not_logged_in","message":"there is no key for local","hint":"set LOCAL_KEY","http_status":401}}}"#;
+    let failure = |driver: ProtoDriver| {
+        let mut session =
+            Session::new(Box::new(driver), Ledger::new(0, None), 64 << 20, FrameNo(1));
+        session.started();
+        session.read(format!("{CONFIGURED}\n").as_bytes(), |_, _| {});
+        session.start_turn(&Prompt::text("hi"));
+        for line in [STARTED, error, COMPLETE] {
+            session.read(format!("{line}\n").as_bytes(), |_, _| {});
+        }
+        let mut ends = session.take_outputs().into_iter().filter_map(|output| match output {
+            Output::Event(draft) => match draft.kind {
+                Kind::TurnCompleted(end) => end.error,
+                _ => None,
+            },
+            _ => None,
+        });
+        ends.next().unwrap()
+    };
+    let launch = Launch::new(Path::new("/workspace"), Mode::Default);
+    let own = failure(ProtoDriver::engine(&launch));
+    assert_eq!(own.code, FailureCode::NotLoggedIn);
+    assert_eq!(own.message, "there is no key for local");
+    assert_eq!(own.hint.as_deref(), Some("set LOCAL_KEY"));
+    assert_eq!((own.http_status, own.detail), (Some(401), None));
+    // Codex has no such field; whoever writes it there is not believed.
+    let other = failure(ProtoDriver::new(&launch, LAST));
+    assert_eq!(other.code, FailureCode::NotLoggedIn);
+    assert!(other.hint.unwrap().contains("codex login"));
 }

@@ -33,7 +33,8 @@ A model chooses neither bypassPermissions nor yolo, nor an agent by its command 
 below and the configuration do. The commands of `verify` run without a sandbox; clients show them
 before they call the tool. Tasks that delegate in turn end at the third.")]
 pub(crate) struct McpArgs {
-    /// The agent of new tasks: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    /// The agent of new tasks: auto, claude, codex, codex-exec, codex-proto, engine, demo or
+    /// acp:NAME.
     ///
     /// `auto` takes another one than the client where it can: codex for Claude Code, claude for Codex.
     #[arg(long, value_name = "NAME")]

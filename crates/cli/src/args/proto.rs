@@ -38,7 +38,8 @@ Examples:
   tieline proto --schema
           print the JSON Schema of every line")]
 pub(crate) struct ProtoArgs {
-    /// The agent of new sessions: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    /// The agent of new sessions: auto, claude, codex, codex-exec, codex-proto, engine, demo or
+    /// acp:NAME.
     ///
     /// A session that exists keeps the agent it began with.
     #[arg(long, value_name = "NAME")]

@@ -78,7 +78,8 @@ pub(crate) struct TaskRunArgs {
     /// A file with the plan. A changed one is told to the agent again.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) plan: Option<PathBuf>,
-    /// The agent: auto, claude, codex, codex-exec, codex-proto, demo or acp:NAME.
+    /// The agent: auto, claude, codex, codex-exec, codex-proto, engine, demo or
+    /// acp:NAME.
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Where the agent works; by default here, or where the task has worked so far.

@@ -1,6 +1,7 @@
 //! The table `[engine]`: the model our own agent asks, and what it brings along.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use toml::de::DeTable;
@@ -104,16 +105,27 @@ impl std::fmt::Debug for EngineConfig {
     }
 }
 
+/// A table in a table of tables.
+struct Place<'a> {
+    at: Range<usize>,
+    name: &'a str,
+    path: &'a str,
+}
+
 impl Reader<'_> {
     pub(super) fn engine(&self, table: &DeTable<'_>) -> Result<EngineConfig, Error> {
         const WORDS: [&str; 3] = ["friendly", "pragmatic", "none"];
         let mut engine = EngineConfig::default();
+        let mut provider_at = 0..0;
         for (key, value) in table {
             let name = key.get_ref().as_ref();
             let path = format!("engine.{name}");
             match name {
                 "model" => engine.model = Some(self.string(&path, value)?),
-                "provider" => engine.provider = Some(self.string(&path, value)?),
+                "provider" => {
+                    engine.provider = Some(self.string(&path, value)?);
+                    provider_at = value.span();
+                }
                 "effort" => engine.effort = Some(self.string(&path, value)?),
                 "personality" => {
                     let word = self.string(&path, value)?;
@@ -139,7 +151,7 @@ impl Reader<'_> {
             && !engine.providers.contains_key(name)
         {
             let message = format!("there is no table [engine.providers.{name}]");
-            return Err(self.error(&(0..0), "engine.provider", &message));
+            return Err(self.error(&provider_at, "engine.provider", &message));
         }
         Ok(engine)
     }
@@ -149,22 +161,24 @@ impl Reader<'_> {
         &self,
         path: &str,
         value: &Value<'_>,
-        read: impl Fn(&Self, &str, &DeTable<'_>) -> Result<T, Error>,
+        read: impl Fn(&Self, &Place<'_>, &DeTable<'_>) -> Result<T, Error>,
     ) -> Result<BTreeMap<String, T>, Error> {
         let table = self.table(path, value)?.iter();
         let each = table.map(|(key, value)| {
             let name = key.get_ref().clone().into_owned();
             let path = format!("{path}.{name}");
-            Ok((name, read(self, &path, self.table(&path, value)?)?))
+            let place = Place { at: key.span(), name: &name, path: &path };
+            let table = read(self, &place, self.table(&path, value)?)?;
+            Ok((name, table))
         });
         each.collect()
     }
 
-    fn provider(&self, parent: &str, table: &DeTable<'_>) -> Result<ProviderConfig, Error> {
+    fn provider(&self, place: &Place<'_>, table: &DeTable<'_>) -> Result<ProviderConfig, Error> {
         let mut provider = ProviderConfig::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let path = format!("{parent}.{name}");
+            let path = format!("{}.{name}", place.path);
             match name {
                 "base_url" => provider.base_url = Some(self.string(&path, value)?),
                 "env_key" => provider.env_key = Some(self.string(&path, value)?),
@@ -173,56 +187,69 @@ impl Reader<'_> {
                 "headers" => provider.headers = self.variables(&path, value)?,
                 "env_headers" => provider.env_headers = self.variables(&path, value)?,
                 "request_max_retries" => {
-                    provider.request_max_retries = Some(self.tokens(&path, value)?);
+                    provider.request_max_retries = Some(self.count(&path, value)?);
                 }
                 "stream_max_retries" => {
-                    provider.stream_max_retries = Some(self.tokens(&path, value)?);
+                    provider.stream_max_retries = Some(self.count(&path, value)?);
                 }
                 "stream_idle_timeout" => {
                     provider.stream_idle_timeout = Some(self.seconds(&path, value)?);
                 }
                 "stores_responses" => provider.stores_responses = Some(self.boolean(&path, value)?),
-                _ => return Err(self.unknown(key.span(), parent, name, PROVIDER_KEYS)),
+                _ => return Err(self.unknown(key.span(), place.path, name, PROVIDER_KEYS)),
             }
+        }
+        if provider.base_url.is_none() && place.name != "openai" {
+            let message = "needs base_url, such as \"http://127.0.0.1:11434/v1\"";
+            return Err(self.error(&place.at, place.path, message));
         }
         Ok(provider)
     }
 
-    fn model(&self, parent: &str, table: &DeTable<'_>) -> Result<ModelConfig, Error> {
+    fn model(&self, place: &Place<'_>, table: &DeTable<'_>) -> Result<ModelConfig, Error> {
         let mut model = ModelConfig::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let path = format!("{parent}.{name}");
+            let path = format!("{}.{name}", place.path);
             match name {
                 "context_window" => model.context_window = Some(self.tokens(&path, value)?),
                 "thinks" => model.thinks = Some(self.boolean(&path, value)?),
                 "sees" => model.sees = Some(self.boolean(&path, value)?),
                 "description" => model.description = Some(self.string(&path, value)?),
-                _ => return Err(self.unknown(key.span(), parent, name, MODEL_KEYS)),
+                _ => return Err(self.unknown(key.span(), place.path, name, MODEL_KEYS)),
             }
         }
         Ok(model)
     }
 
-    fn server(&self, parent: &str, table: &DeTable<'_>) -> Result<ServerConfig, Error> {
+    fn server(&self, place: &Place<'_>, table: &DeTable<'_>) -> Result<ServerConfig, Error> {
         let mut server = ServerConfig::default();
         for (key, value) in table {
             let name = key.get_ref().as_ref();
-            let path = format!("{parent}.{name}");
+            let path = format!("{}.{name}", place.path);
             match name {
                 "command" => server.command = Some(self.string(&path, value)?),
                 "args" => server.args = self.strings(&path, value)?,
                 "env" => server.env = self.variables(&path, value)?,
                 "url" => server.url = Some(self.string(&path, value)?),
                 "headers" => server.headers = self.variables(&path, value)?,
-                _ => return Err(self.unknown(key.span(), parent, name, SERVER_KEYS)),
+                _ => return Err(self.unknown(key.span(), place.path, name, SERVER_KEYS)),
             }
         }
         if server.command.is_some() == server.url.is_some() {
             let message = "needs either command or url";
-            return Err(self.error(&(0..0), parent, message));
+            return Err(self.error(&place.at, place.path, message));
         }
         Ok(server)
+    }
+
+    /// How often; never is an answer, too.
+    fn count(&self, key: &str, value: &Value<'_>) -> Result<u64, Error> {
+        let wanted = "a whole number from 0 on";
+        match value.get_ref().as_integer().map(|number| number.as_str()) {
+            Some("0") => Ok(0),
+            _ => self.number(key, value, wanted),
+        }
     }
 
     fn tokens(&self, key: &str, value: &Value<'_>) -> Result<u64, Error> {

@@ -4,20 +4,25 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tieline_wire::responses::Request;
 use tokio::time::{sleep, timeout};
 
-use super::error::{ModelError, innermost};
+use super::error::{ModelError, Unreachable, innermost};
 use super::refusal::{Scrub, by_status};
-use super::retry::{Backoff, Retry};
+use super::retry::{Backoff, Retry, Wait};
 use super::secret::{Key, KeyTrouble, Secret};
 use super::{Provider, Stream};
 
 /// How much of a refusal is read.
 const REFUSAL: usize = 64 * 1024;
+
+/// A server that lets nobody in is not tried for longer than this: each try may take the whole time
+/// for connecting.
+const UNREACHED: Duration = Duration::from_secs(15);
 
 /// Asks one provider, for any number of sessions: a clone shares its connections.
 #[derive(Clone)]
@@ -51,7 +56,7 @@ impl Client {
         provider: Provider,
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ModelError> {
-        let url = url(&provider)?;
+        let url = url(&provider, "responses")?;
         let mut scrub = Scrub::default();
         for (_, value) in provider.query_params.iter().chain(&provider.headers) {
             scrub.add(Secret::new(value));
@@ -78,30 +83,80 @@ impl Client {
     /// # Errors
     /// When there is no answer, or it is a refusal.
     pub async fn stream(&self, request: &Request) -> Result<Stream, ModelError> {
+        let mut question = self.question(request)?;
+        loop {
+            match question.ask().await {
+                Ok(stream) => return Ok(stream),
+                Err((error, None)) => return Err(error),
+                Err((_, Some(wait))) => sleep(wait.delay).await,
+            }
+        }
+    }
+
+    /// The same step by step, for those who have something to say between two tries.
+    ///
+    /// # Errors
+    /// When there is no key, or the request cannot be made.
+    pub fn question(&self, request: &Request) -> Result<Question, ModelError> {
         let key = match &self.0.key {
             Some(key) => key.clone()?,
             None => self.0.provider.key.fetch(|_| None)?,
         };
         let mut scrub = self.0.scrub.clone();
         key.iter().for_each(|key| scrub.add(key.clone()));
-        let http = self.request(request, key.as_ref())?;
-        let mut backoff = Backoff::for_request(&self.0.provider);
-        loop {
-            let again = http.try_clone().ok_or_else(|| {
-                ModelError::Settings("the request cannot be sent again".to_owned())
-            })?;
-            let error = match self.send(again, &scrub).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => error,
-            };
-            let Retry::Request(_) = error.retry() else { return Err(error) };
-            let Some(wait) = backoff.next(&error) else { return Err(error) };
-            tracing::debug!(
-                provider = %self.0.provider.name, attempt = wait.attempt, limit = wait.limit,
-                pause = ?wait.delay, %error, "the model is asked again"
-            );
-            sleep(wait.delay).await;
+        Ok(Question {
+            http: self.request(request, key.as_ref())?,
+            backoff: Backoff::for_request(&self.0.provider),
+            client: self.clone(),
+            scrub,
+            began: Instant::now(),
+        })
+    }
+
+    /// Asks whether somebody is there who takes the key, within some time. Costs no tokens.
+    ///
+    /// # Errors
+    /// When there is no answer, no key, or the key is refused.
+    pub async fn knock(&self, limit: Duration) -> Result<(), ModelError> {
+        let key = match &self.0.key {
+            Some(key) => key.clone()?,
+            None => self.0.provider.key.fetch(|_| None)?,
+        };
+        let mut http =
+            reqwest::Request::new(reqwest::Method::GET, url(&self.0.provider, "models")?);
+        self.sign(http.headers_mut(), key.as_ref())?;
+        let answer = match timeout(limit, self.0.http.execute(http)).await {
+            Ok(answer) => answer.map_err(ModelError::unsent)?,
+            Err(_) => {
+                let detail = format!("no answer within {} s", limit.as_secs_f64());
+                return Err(ModelError::Connect { why: Unreachable::Timeout, detail });
+            }
+        };
+        match answer.status().as_u16() {
+            status @ (401 | 403) => Err(by_status(status, answer.headers(), b"", &self.0.scrub)),
+            // Not everybody has a list of models; whoever says so is there.
+            _ => Ok(()),
         }
+    }
+
+    /// Whether the provider is on this machine.
+    pub fn is_local(&self) -> bool {
+        is_loopback(&self.0.url)
+    }
+
+    /// The key, and the headers of the provider's settings.
+    fn sign(&self, headers: &mut HeaderMap, key: Option<&Secret>) -> Result<(), ModelError> {
+        if let Some(key) = key {
+            let (name, value) = match self.0.provider.azure {
+                true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
+                false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+            };
+            headers.insert(name, secret_value("the key", &value)?);
+        }
+        for (name, value) in &self.0.headers {
+            headers.insert(name, value.clone());
+        }
+        Ok(())
     }
 
     fn request(
@@ -119,21 +174,12 @@ impl Client {
         let headers = http.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(key) = key {
-            let (name, value) = match self.0.provider.azure {
-                true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
-                false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-            };
-            headers.insert(name, secret_value("the key", &value)?);
-        }
         if let Some(thread) = &request.prompt_cache_key
             && let Ok(thread) = HeaderValue::from_str(thread)
         {
             headers.insert("session_id", thread);
         }
-        for (name, value) in &self.0.headers {
-            headers.insert(name, value.clone());
-        }
+        self.sign(headers, key)?;
         Ok(http)
     }
 
@@ -166,20 +212,65 @@ impl Client {
     }
 }
 
+/// A request that may have to be sent several times.
+pub struct Question {
+    client: Client,
+    http: reqwest::Request,
+    scrub: Scrub,
+    backoff: Backoff,
+    began: Instant,
+}
+
+impl Question {
+    /// Sends it once.
+    ///
+    /// # Errors
+    /// When there is no answer, with the pause before another try if one is worth it.
+    pub async fn ask(&mut self) -> Result<Stream, (ModelError, Option<Wait>)> {
+        let Some(http) = self.http.try_clone() else {
+            let words = "the request cannot be sent again".to_owned();
+            return Err((ModelError::Settings(words), None));
+        };
+        let error = match self.client.send(http, &self.scrub).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        let Retry::Request(_) = error.retry() else { return Err((error, None)) };
+        if matches!(error, ModelError::Connect { .. }) && self.began.elapsed() > UNREACHED {
+            return Err((error, None));
+        }
+        let wait = self.backoff.next(&error);
+        if let Some(wait) = &wait {
+            tracing::debug!(
+                provider = %self.client.0.provider.name, attempt = wait.attempt,
+                limit = wait.limit, pause = ?wait.delay, %error, "the model is asked again"
+            );
+        }
+        Err((error, wait))
+    }
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question").field("backoff", &self.backoff).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Client").field(&self.0.provider).finish()
     }
 }
 
-fn url(provider: &Provider) -> Result<Url, ModelError> {
+/// The address of something of the API.
+fn url(provider: &Provider, what: &str) -> Result<Url, ModelError> {
     let shown = provider.endpoint();
     let wrong = |why: &str| ModelError::Settings(format!("the URL {shown:?} of the model {why}"));
     let mut url = Url::parse(&provider.base_url).map_err(|error| wrong(&error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(wrong("begins neither with http:// nor with https://"));
     }
-    url.path_segments_mut().map_err(|()| wrong("has no path"))?.pop_if_empty().push("responses");
+    url.path_segments_mut().map_err(|()| wrong("has no path"))?.pop_if_empty().push(what);
     if !provider.query_params.is_empty() {
         url.query_pairs_mut().extend_pairs(&provider.query_params);
     }

@@ -54,7 +54,7 @@ impl Provider {
             request_max_retries: 4,
             stream_max_retries: 5,
             stream_idle_timeout: Duration::from_secs(300),
-            connect_timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(10),
             retry_pause: Duration::from_millis(200),
             stores_responses: azure,
             azure,

@@ -397,7 +397,7 @@ pub(super) fn rollback_failed(message: String) -> EventMsg<'static> {
     EventMsg::Error(ErrorEvent {
         message: message.into(),
         codex_error_info: raw(&"thread_rollback_failed"),
-        additional_details: None,
+        ..ErrorEvent::default()
     })
 }
 
@@ -417,6 +417,7 @@ fn failed(compat: Compat, failure: &Failure) -> EventMsg<'static> {
             message: failure.to_string().into(),
             codex_error_info: raw(&info),
             additional_details: failure.detail.clone().map(Str::Owned),
+            ..ErrorEvent::default()
         }),
         // Old clients look for its words.
         Compat::Upstream => error(failure.message.clone()),

@@ -327,6 +327,8 @@ body! {
         codex_error_info: Raw<'a>,
         /// More for a person.
         additional_details: Str<'a>,
+        /// The same in the words of tieline's events, which only its own engine writes.
+        tieline_failure: Raw<'a>,
     }
 }
 

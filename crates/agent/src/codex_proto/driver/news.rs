@@ -1,9 +1,10 @@
 //! What each event means.
 
 use tieline_event::{
-    Configured, EndSignal, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin, RateLimit,
-    Report, TurnStatus, TurnStep,
+    Configured, EndSignal, Failure, ItemBody, ItemStatus, Kind, Notice, NoticeLevel, Origin,
+    RateLimit, Report, TurnStatus, TurnStep,
 };
+use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
 
 use super::text::Account;
@@ -59,7 +60,7 @@ impl ProtoDriver {
             EventMsg::StreamError(it) => {
                 // What streamed so far will be told anew.
                 self.settle_texts(ItemStatus::Cancelled, ledger);
-                ledger.notice(NoticeLevel::Warning, "api_retry", first_line(&it.message));
+                self.retry(it, ledger);
             }
             EventMsg::TokenCount(it) => self.token_count(it, ledger),
             EventMsg::ExecApprovalRequest(it) => self.exec_approval(&event.id, it, ledger),
@@ -209,8 +210,7 @@ impl ProtoDriver {
             self.end_task(id, interrupted(EndSignal::Wire), ledger);
             return;
         }
-        let details = it.additional_details.as_deref().unwrap_or_default();
-        let failure = failure(&it.message, it.codex_error_info.as_deref()).detail(details);
+        let failure = self.failure(it);
         // Without a submission it is about the session: a server of tools that did not start, say.
         let is_aside = id.is_empty() && self.session.is_some();
         if is_aside || ledger.current_turn().is_none() {
@@ -219,6 +219,24 @@ impl ProtoDriver {
         }
         self.trouble = Some(Trouble { submission: id.to_owned(), failure, is_last: true });
         ledger.wake_after(ERROR_STANDS);
+    }
+
+    /// Our engine says what failed in our words; what Codex says is to be guessed from its own.
+    fn failure(&self, it: &sqeq::ErrorEvent<'_>) -> Failure {
+        let own = it.tieline_failure.as_ref().filter(|_| self.is_engine);
+        own.and_then(Raw::read).unwrap_or_else(|| {
+            let details = it.additional_details.as_deref().unwrap_or_default();
+            failure(&it.message, it.codex_error_info.as_deref()).detail(details)
+        })
+    }
+
+    /// What is tried again, and why where that is told.
+    fn retry(&self, it: &sqeq::ErrorEvent<'_>, ledger: &mut Ledger) {
+        let text = match it.additional_details.as_deref().filter(|_| self.is_engine) {
+            Some(why) => format!("{} ({why})", &*it.message),
+            None => it.message.to_string(),
+        };
+        ledger.notice(NoticeLevel::Warning, "api_retry", first_line(&text));
     }
 
     fn token_count(&mut self, it: &sqeq::TokenCount<'_>, ledger: &mut Ledger) {
