@@ -1,6 +1,6 @@
 use crate::tieline::Tieline;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "run",
     "proto",
     "demo",

@@ -15,8 +15,8 @@ use tieline_testkit::agents;
 use tieline_testkit::model::ModelServer;
 use tieline_testkit::real::{self, AgentEnv, CodexConfig};
 
-/// Who stands behind tieline: the program of the recordings itself, so that whatever differs is ours.
-const AGENT: &str = "codex-proto";
+/// The model of the recordings.
+const MODEL: &str = "gpt-5-codex";
 
 const RECORDINGS: [&str; 19] = [
     "hello",
@@ -223,20 +223,21 @@ fn replay(lines: &[(bool, Value)], mut command: std::process::Command, cwd: &str
     heard
 }
 
-async fn run(name: &str) -> (Vec<String>, Vec<String>) {
+async fn run(name: &str, agent: &str) -> (Vec<String>, Vec<String>) {
     let model = ModelServer::start().await;
-    let config = CodexConfig { model: "gpt-5-codex", ..CodexConfig::default() };
+    let config = CodexConfig { model: MODEL, ..CodexConfig::default() };
     let home = AgentEnv::codex(&model.url(), config);
     let workspace = home.workspace().display().to_string();
     // The tests stand outside the program: what they start is the program itself.
     #[allow(clippy::disallowed_methods)]
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tieline"));
     command
-        .args(["proto", "--agent", AGENT, "--compat", "upstream"])
+        .args(["proto", "--agent", agent, "--model", MODEL, "--compat", "upstream"])
         .current_dir(home.workspace())
         .env_clear()
         .envs(home.vars())
         .env("TIELINE_HOME", home.root().join("store"))
+        .env("OPENAI_BASE_URL", format!("{}/v1", model.url()))
         .env("TIELINE_CODEX_PROTO", agents::program("codex-proto").unwrap());
     let lines = recording(name);
     let said: Vec<Value> =
@@ -245,6 +246,22 @@ async fn run(name: &str) -> (Vec<String>, Vec<String>) {
     let heard = tokio::task::spawn_blocking(move || replay(&lines, command, &cwd)).await.unwrap();
     (fold(&said, "/workspace"), fold(&heard, &workspace))
 }
+
+/// The same where our engine stands behind it: another agent, whose order of counts and calls is its
+/// own. What it says, asks and does is held to the recording all the same.
+const ENGINE_VERDICTS: &[(&str, &str)] = &[
+    ("task_started", "fine: the size of the model's memory is told once an agent has counted"),
+    ("token_count", "fine: told once for each answer of the model, as soon as it is whole"),
+    ("agent_reasoning", "fine: told when its item enters the history, not before the next delta"),
+    ("exec_approval_request", "better: says why it asks"),
+    ("apply_patch_approval_request", "better: says why it asks"),
+    ("exec_command_begin", "fine: what a command does is parsed less finely"),
+    ("exec_command_output_delta", "known loss: both outputs are told as stdout"),
+    ("exec_command_end", "known loss: the same; the output and the exit code are the same"),
+    ("turn_diff", "fine: once for each change, not again after each count"),
+    ("stream_error", "better: five tries, not two, each with its reason"),
+    ("error", "better: says who failed, and the status"),
+];
 
 const PAGE: &str = "\
 # SQ/EQ: tieline beside `codex proto` 0.42
@@ -258,15 +275,19 @@ paths of a run. A difference of a kind without a verdict fails the suite.
 `UPDATE_EXPECT=1 cargo xtask test --real replay` writes this page anew from a run.
 ";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replays_of_an_old_client_differ_only_where_a_verdict_says_why() {
+/// Plays every recording to an agent. Gives the page, and the kinds of events that differ.
+async fn compare(
+    agent: &str,
+    intro: &str,
+    verdicts: &[(&str, &str)],
+) -> (String, BTreeMap<String, BTreeSet<&'static str>>) {
     assert!(real::loopback_only(), "run this suite with `cargo xtask test`");
-    let mut page = PAGE.to_owned();
+    let mut page = intro.to_owned();
     let mut differences = String::new();
     let (mut n_same, mut n_lines) = (0, 0);
     let mut seen: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for name in RECORDINGS {
-        let (recorded, ours) = run(name).await;
+        let (recorded, ours) = run(name, agent).await;
         let lines = diff(&recorded, &ours);
         let missing = lines.iter().filter(|(sign, _)| *sign == '-').count();
         (n_same, n_lines) = (n_same + recorded.len() - missing, n_lines + recorded.len());
@@ -283,19 +304,32 @@ async fn replays_of_an_old_client_differ_only_where_a_verdict_says_why() {
     }
     writeln!(page, "\n{n_same} of {n_lines} recorded lines are the same.\n").unwrap();
     writeln!(page, "| event | in | verdict |\n|---|---|---|").unwrap();
-    let mut without = Vec::new();
     for (kind, names) in &seen {
-        match VERDICTS.iter().find(|(known, _)| known == kind) {
-            Some((_, verdict)) => {
-                writeln!(page, "| `{kind}` | {} recordings | {verdict} |", names.len()).unwrap();
-            }
-            None => without.push((kind, names)),
+        if let Some((_, verdict)) = verdicts.iter().find(|(known, _)| known == kind) {
+            writeln!(page, "| `{kind}` | {} recordings | {verdict} |", names.len()).unwrap();
         }
     }
     page.push_str("\n## The differences\n");
     page.push_str(&differences);
+    (page, seen)
+}
+
+/// Behind tieline stands the program of the recordings itself, so that whatever differs is ours.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replays_of_an_old_client_differ_only_where_a_verdict_says_why() {
+    let (page, seen) = compare("codex-proto", PAGE, VERDICTS).await;
     expect_file!["../../../../../docs/sqeq-differences.md"].assert_eq(&page);
+    let has = |kind: &str| VERDICTS.iter().any(|(known, _)| *known == kind);
+    let without: Vec<_> = seen.iter().filter(|(kind, _)| !has(kind)).collect();
     assert!(without.is_empty(), "without a verdict: {without:?}");
     let unused = VERDICTS.iter().filter(|(kind, _)| !seen.contains_key(*kind));
     assert_eq!(unused.count(), 0, "a verdict on nothing");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replays_to_the_engine_differ_only_where_a_verdict_says_why() {
+    let (page, seen) = compare("engine", "", ENGINE_VERDICTS).await;
+    let has = |kind: &str| ENGINE_VERDICTS.iter().any(|(known, _)| *known == kind);
+    let without: Vec<_> = seen.keys().filter(|kind| !has(kind)).collect();
+    assert!(without.is_empty(), "without a verdict: {without:?}\n{page}");
 }
