@@ -55,7 +55,7 @@ pub(crate) fn acp(global: &Global, args: &AcpArgs) -> Result<Exit, Error> {
         new_key: Arc::new(key),
         modes,
         mode: args.mode.or(config.mode),
-        model: args.model.clone().or_else(|| config.model.clone()),
+        model: args.model.clone().or_else(|| config.model_of(&name)),
         on_request,
         accounts: Arc::new(accounts),
         known: Some(store.dir().join("offers.json")),

@@ -1,4 +1,4 @@
-//! The configuration file. It is the user's own; nothing is ever read from a workspace.
+//! The configuration file. It is the user's own; none is ever read from a workspace.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

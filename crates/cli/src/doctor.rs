@@ -2,6 +2,7 @@
 
 mod agent;
 mod codex;
+mod engine;
 mod sandbox;
 mod store;
 
@@ -86,6 +87,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> 
     let runtime = crate::run::runtime()?;
     runtime.block_on(async {
         agent::check(&agents, &mut checks).await;
+        engine::check(agents.config(), args.online, &mut checks).await;
         sandbox::check(&mut checks).await;
     });
     match dir {

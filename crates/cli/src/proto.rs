@@ -55,11 +55,11 @@ pub(crate) fn proto(global: &Global, args: &ProtoArgs) -> Result<Exit, Error> {
     let timeout = args.timeout.map(Duration::from_secs).or(config.timeout);
     let limits = limits(&config, &name, timeout);
     let options = Options {
-        choose: chooser(agents.clone(), name),
+        choose: chooser(agents.clone(), name.clone()),
         new_key: Arc::new(key),
         workspace: here,
         mode: args.mode.or(config.mode),
-        model: args.model.clone().or_else(|| config.model.clone()),
+        model: args.model.clone().or_else(|| config.model_of(&name)),
         compat: match args.compat {
             CompatArg::Seed => Compat::Seed,
             CompatArg::Upstream => Compat::Upstream,

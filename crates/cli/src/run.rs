@@ -142,7 +142,7 @@ impl Job {
             workspace: Some(cwd),
             mode: change.mode.or(config.mode),
             policy: change.policy,
-            model: args.model.clone().or_else(|| config.model.clone()),
+            model: args.model.clone().or_else(|| config.model_of(&name)),
             ..OpenOptions::default()
         };
         Ok((name, open))

@@ -193,7 +193,7 @@ impl Job<'_> {
             agent: Some(name.clone()),
             workspace: Some(cwd),
             mode: Some(args.mode.or(config.mode).unwrap_or(Mode::AcceptEdits)),
-            model: args.model.clone().or_else(|| config.model.clone()),
+            model: args.model.clone().or_else(|| config.model_of(&name)),
             ..OpenOptions::default()
         };
         Ok(Prepared { agent: name, open, state, is_new: true })

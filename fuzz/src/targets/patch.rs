@@ -15,7 +15,9 @@ pub(super) fn check(input: &[u8]) {
     };
     for command in [vec!["apply_patch", patch], vec!["bash", "-lc", patch]] {
         let words: Vec<String> = command.into_iter().map(str::to_owned).collect();
-        drop(from_command(&words));
+        if let Some(found) = from_command(&words) {
+            assert!(patch.contains(found.patch), "a patch that is not in the command");
+        }
     }
     let Ok(patch) = parse(patch) else { return };
     for hunk in patch.hunks.iter().take(MOST_HUNKS) {

@@ -1,5 +1,7 @@
 use super::*;
 
+mod engine;
+
 #[track_caller]
 fn refused(text: &str, expected: &str) {
     let err = parse("c.toml", text).unwrap_err();
@@ -105,7 +107,10 @@ fn mistakes_are_told_with_file_line_and_key() {
         "[defaults]\nagnet = \"x\"",
         "c.toml:2: defaults.agnet: unknown key; known here: agent, mode, model, on_request, format, timeout, idle_sleep",
     );
-    refused("\n\n[server]\n", "c.toml:3: server: unknown key; known here: defaults, agents");
+    refused(
+        "\n\n[server]\n",
+        "c.toml:3: server: unknown key; known here: defaults, agents, engine",
+    );
     refused(
         "[agents.codexx]\n",
         "c.toml:1: agents.codexx: unknown key; known here: claude, codex, codex-exec, codex-proto, demo, acp",

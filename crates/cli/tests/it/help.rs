@@ -69,7 +69,9 @@ fn the_long_help_says_more_than_the_short_one() {
 #[test]
 fn the_help_of_run_says_which_agent_is_for_what_and_what_modes_mean() {
     let help = Tieline::new().run(&["run", "--help"]).succeeds().out;
-    for agent in ["auto", "claude", "codex", "codex-exec", "codex-proto", "demo", "acp:NAME"] {
+    for agent in
+        ["auto", "claude", "codex", "codex-exec", "codex-proto", "engine", "demo", "acp:NAME"]
+    {
         assert!(help.contains(&format!("\n  {agent} ")), "{agent} in {help}");
     }
     for row in [
@@ -102,6 +104,8 @@ fn the_help_lists_every_key_of_the_configuration() {
         "[agents.codex-exec]",
         "[agents.codex-proto]",
         "[agents.acp.NAME]",
+        "[engine]",
+        "OPENAI_BASE_URL",
         "program",
         "args",
         "env",
