@@ -203,8 +203,9 @@ async fn step(
     wish: &Wish<'_>,
 ) -> Result<Step, Stop> {
     let mut backoff = Backoff::for_stream(&shared.settings.provider);
+    let since = core.items.len();
     loop {
-        let error = match turn::attempt(core, shared, id, wish).await {
+        let error = match turn::attempt(core, shared, id, wish, since).await {
             Ok(step) => return Ok(step),
             Err(Broken::Stop(stop)) => return Err(stop),
             Err(Broken::Model(error)) => error,

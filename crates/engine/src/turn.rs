@@ -2,7 +2,8 @@
 //!
 //! Items enter the history in the order the model gave them. A call enters it, and is on disk,
 //! before it runs. What came after the last call of an answer that broke off is not kept: it is
-//! asked for again, and nothing is there twice.
+//! asked for again, and nothing is there twice. A provider that then tells the same once more, to the
+//! letter, is not taken at its word: what is in the history stays as it is, and no call runs again.
 
 use std::sync::Arc;
 
@@ -67,13 +68,15 @@ impl From<tieline_event::Failure> for Broken {
     }
 }
 
-/// Asks once.
+/// Asks once. What is in the history from `since` on is of earlier tries.
 pub(crate) async fn attempt(
     core: &mut Core,
     shared: &Arc<Shared>,
     id: &str,
     wish: &Wish<'_>,
+    since: usize,
 ) -> Result<Step, Broken> {
+    let known = core.items.get(since..).unwrap_or_default().to_vec();
     let request = request(core, shared, wish).await;
     let scene = Scene {
         shared: Arc::clone(shared),
@@ -86,18 +89,24 @@ pub(crate) async fn attempt(
         id,
         wish,
         scene,
+        known,
+        is_known: false,
         staged: Vec::new(),
         calls: Calls::default(),
         speech: Speech::default(),
         said: None,
     };
     let read = answer.read(&request).await;
+    if let Err(Broken::Model(ModelError::Incomplete { usage, .. })) = &read {
+        answer.cut_short(usage.unwrap_or_default().into());
+    }
     // What runs is waited for either way: its output belongs to the history.
     let outcome = answer.collect(read.is_ok()).await;
     let n_calls = answer.calls.n_calls;
     let said = answer.said.take();
-    read?;
+    // Whoever stopped it does not want it tried again.
     outcome?;
+    read?;
     Ok(Step { said, goes_on: n_calls > 0 })
 }
 
@@ -161,6 +170,10 @@ struct Answer<'a> {
     id: &'a str,
     wish: &'a Wish<'a>,
     scene: Scene,
+    /// What earlier tries of the same request brought into the history.
+    known: Vec<Item>,
+    /// What comes now is probably one of these.
+    is_known: bool,
     /// Whole items that are not in the history yet.
     staged: Vec<Item>,
     calls: Calls,
@@ -193,14 +206,14 @@ impl Answer<'_> {
                 Some(StreamEvent::Text(it) | StreamEvent::Refusal(it)) => self.text(&it.delta),
                 Some(StreamEvent::Summary(it)) => {
                     let delta = it.delta;
-                    self.tell(EventMsg::AgentReasoningDelta(Delta { delta }))
+                    self.tell_delta(EventMsg::AgentReasoningDelta(Delta { delta }))
                 }
                 Some(StreamEvent::SummaryPartAdded(it)) if it.summary_index > 0 => {
-                    self.tell(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()))
+                    self.tell_delta(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()))
                 }
                 Some(StreamEvent::Reasoning(it)) => {
                     let delta = it.delta;
-                    self.tell(EventMsg::AgentReasoningRawContentDelta(Delta { delta }))
+                    self.tell_delta(EventMsg::AgentReasoningRawContentDelta(Delta { delta }))
                 }
                 Some(StreamEvent::ItemAdded(it)) => {
                     self.added(&it.item);
@@ -234,10 +247,19 @@ impl Answer<'_> {
         }
     }
 
+    /// Tells a piece of an item that grows.
+    fn tell_delta(&self, msg: EventMsg<'_>) -> bool {
+        !self.is_known && self.tell(msg)
+    }
+
     /// A piece of a message. In plan mode a plan in it is told apart.
     fn text(&mut self, delta: &str) -> bool {
         if !self.core.context.plan {
-            return self.tell(EventMsg::AgentMessageDelta(Delta { delta: Str::Borrowed(delta) }));
+            let delta = Str::Borrowed(delta);
+            return self.tell_delta(EventMsg::AgentMessageDelta(Delta { delta }));
+        }
+        if self.is_known {
+            return false;
         }
         let Self { shared, id, core, speech, wish, .. } = self;
         let mut is_full = false;
@@ -249,7 +271,11 @@ impl Answer<'_> {
         is_full
     }
 
-    fn added(&self, item: &Raw<'_>) {
+    fn added(&mut self, item: &Raw<'_>) {
+        self.is_known = !self.known.is_empty()
+            && id_of(item.get()).is_some_and(|id| {
+                self.known.iter().any(|known| id_of(known.get()).as_ref() == Some(&id))
+            });
         if let ItemView::WebSearchCall(it) = ItemView::read_raw(item) {
             let call_id = it.id.unwrap_or_default();
             self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
@@ -259,6 +285,11 @@ impl Answer<'_> {
     /// An item is whole.
     async fn done(&mut self, item: Item) -> Result<(), Broken> {
         let call = calls::call_of(&item);
+        if self.known.contains(&item) {
+            // The output of a call is there already, and the model has to read it.
+            self.calls.n_calls += usize::from(call.is_some());
+            return Ok(());
+        }
         self.staged.push(item);
         if let Some(call) = call {
             self.enter();
@@ -337,6 +368,12 @@ impl Answer<'_> {
             self.tell(EventMsg::AgentMessage(AgentMessage { message, phase }));
         }
         self.said = Some(text);
+    }
+
+    /// The model stopped in its midst: what is there counts, for it may be told to go on.
+    fn cut_short(&mut self, usage: TokenUsage) {
+        self.enter();
+        self.core.answer(None, usage);
     }
 
     /// The answer is whole.
@@ -421,6 +458,15 @@ fn tell_piece(shared: &Shared, id: &str, session: &str, piece: plan::Piece<'_>) 
         plan::Piece::Plan(text) => shared.out.put(id, EventMsg::PlanDelta(plan_event(text))),
         plan::Piece::PlanStart | plan::Piece::PlanEnd => false,
     }
+}
+
+/// The provider's id of an item.
+fn id_of(item: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: Option<String>,
+    }
+    serde_json::from_str::<Named>(item).ok()?.id.filter(|id| !id.is_empty())
 }
 
 fn query_of(action: &Raw<'_>) -> String {

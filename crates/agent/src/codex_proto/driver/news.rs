@@ -210,7 +210,12 @@ impl ProtoDriver {
             return;
         }
         let details = it.additional_details.as_deref().unwrap_or_default();
-        let failure = failure(&it.message, it.codex_error_info.as_deref()).detail(details);
+        let failure = failure(&it.message, it.codex_error_info.as_deref());
+        let failure = match self.is_engine && !details.is_empty() {
+            // Our own engine knows what to do about it.
+            true => failure.hint(details),
+            false => failure.detail(details),
+        };
         // Without a submission it is about the session: a server of tools that did not start, say.
         let is_aside = id.is_empty() && self.session.is_some();
         if is_aside || ledger.current_turn().is_none() {
