@@ -13,6 +13,7 @@ mod codex;
 mod config;
 mod demo;
 mod editors;
+mod engine;
 mod faults;
 mod fork;
 mod help;
