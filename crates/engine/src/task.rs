@@ -135,7 +135,10 @@ pub(crate) fn settle(core: &mut Core, stop: &Stop) {
     let aborted = matches!(stop, Stop::Aborted(_));
     let output = if aborted { "aborted by user" } else { "aborted" };
     for call in calls::open_calls(&core.items) {
-        core.push(call.output(output));
+        match core.outcomes.take(&call.id) {
+            Some(outcome) => core.give(&call, outcome),
+            None => core.push(call.output(output)),
+        }
     }
     if aborted {
         core.push(Item::message("user", say::TURN_ABORTED));

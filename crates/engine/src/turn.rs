@@ -13,8 +13,9 @@ use tieline_wire::responses::{
     TextOptions, Tool,
 };
 use tieline_wire::sqeq::{
-    self, AgentMessage, Delta, EventMsg, ItemDelta, ItemEvent, PlanItem, RawResponseCompleted,
-    SectionBreak, TokenCount, TokenInfo, TokenUsage, TurnItem, WebSearchBegin, WebSearchEnd,
+    self, AgentMessage, AgentMessageItem, Delta, EventMsg, ItemDelta, ItemEvent, PlanItem,
+    RawResponseCompleted, SectionBreak, TokenCount, TokenInfo, TokenUsage, TurnItem,
+    WebSearchBegin, WebSearchEnd,
 };
 use tieline_wire::text::Str;
 use tokio::task::JoinSet;
@@ -26,7 +27,7 @@ use crate::model::ModelError;
 use crate::plan::{self, PlanParser};
 use crate::shared::Shared;
 use crate::task::Stop;
-use crate::tools::{self, Outcome, Scene};
+use crate::tools::{self, Outcome, Outcomes, Scene};
 
 /// What is special about a request.
 #[derive(Debug, Default)]
@@ -184,9 +185,8 @@ struct Answer<'a> {
 /// Calls under way.
 #[derive(Default)]
 struct Calls {
-    running: JoinSet<(usize, Outcome)>,
-    /// Each call, and what came of it.
-    outcomes: Vec<(Call, Option<Outcome>)>,
+    running: JoinSet<()>,
+    begun: Vec<Call>,
     n_calls: usize,
 }
 
@@ -276,10 +276,30 @@ impl Answer<'_> {
             && id_of(item.get()).is_some_and(|id| {
                 self.known.iter().any(|known| id_of(known.get()).as_ref() == Some(&id))
             });
-        if let ItemView::WebSearchCall(it) = ItemView::read_raw(item) {
-            let call_id = it.id.unwrap_or_default();
-            self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
+        match ItemView::read_raw(item) {
+            ItemView::WebSearchCall(it) => {
+                let call_id = it.id.unwrap_or_default();
+                self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
+            }
+            // What grows now is not what grew before, which was not told whole yet.
+            ItemView::Message(_) if self.has_staged(|it| matches!(it, ItemView::Message(_))) => {
+                self.tell_delta(EventMsg::ItemStarted(ItemEvent {
+                    thread_id: Str::Borrowed(&self.core.session),
+                    turn_id: Str::Borrowed(self.id),
+                    item: TurnItem::AgentMessage(AgentMessageItem::default()),
+                }));
+            }
+            ItemView::Reasoning(_)
+                if self.has_staged(|it| matches!(it, ItemView::Reasoning(_))) =>
+            {
+                self.tell_delta(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()));
+            }
+            _ => {}
         }
+    }
+
+    fn has_staged(&self, is_it: impl Fn(&ItemView<'_>) -> bool) -> bool {
+        self.staged.iter().any(|item| is_it(&item.view()))
     }
 
     /// An item is whole.
@@ -296,7 +316,7 @@ impl Answer<'_> {
             // On disk before it runs.
             self.core.keep().await?;
             self.shared.out.flush().await;
-            self.calls.start(call, &self.scene);
+            self.calls.start(call, &self.scene, self.core.outcomes.clone());
         }
         Ok(())
     }
@@ -398,22 +418,14 @@ impl Answer<'_> {
 
     /// Waits for the calls and takes their outputs into the history, in the order of the calls.
     async fn collect(&mut self, is_whole: bool) -> Result<(), Broken> {
-        while let Some(joined) = self.calls.running.join_next().await {
-            if let Ok((at, outcome)) = joined
-                && let Some((_, slot)) = self.calls.outcomes.get_mut(at)
-            {
-                *slot = Some(outcome);
-            }
-        }
+        while self.calls.running.join_next().await.is_some() {}
         let mut aborted = false;
-        for (call, outcome) in std::mem::take(&mut self.calls.outcomes) {
+        for call in std::mem::take(&mut self.calls.begun) {
             // A tool that failed in a panic has no output of its own.
+            let outcome = self.core.outcomes.take(&call.id);
             let outcome = outcome.unwrap_or_else(|| Outcome::failed("the tool failed"));
             aborted |= outcome.aborts;
-            if let Some(undo) = outcome.undo {
-                self.core.patch(undo);
-            }
-            self.core.push(call.output_of(outcome.output));
+            self.core.give(&call, outcome);
         }
         if is_whole {
             let response = self.core.last_response.clone().unwrap_or_default();
@@ -432,13 +444,14 @@ impl Answer<'_> {
 }
 
 impl Calls {
-    fn start(&mut self, call: Call, scene: &Scene) {
-        let at = self.outcomes.len();
+    fn start(&mut self, call: Call, scene: &Scene, outcomes: Outcomes) {
         self.n_calls += 1;
         let scene = scene.clone();
-        let work = call.clone();
-        self.outcomes.push((call, None));
-        self.running.spawn(async move { (at, tools::run(&scene, work).await) });
+        self.begun.push(call.clone());
+        self.running.spawn(async move {
+            let id = call.id.clone();
+            outcomes.put(id, tools::run(&scene, call).await);
+        });
     }
 }
 

@@ -4,10 +4,15 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tieline_event::{FailureCode, ItemStatus, Kind, Mode, TurnCompleted, TurnStatus};
+use tieline_event::{
+    FailureCode, ItemBody, ItemStatus, Kind, Mode, Prompt, TurnCompleted, TurnStatus,
+};
 use tieline_hub::Hub;
+use tieline_testkit::probe;
 
-use crate::provider::{End, Provider, Reply, answer, completed, event, message};
+use crate::provider::{
+    End, Provider, Reply, answer, command, completed, event, message, reasoning,
+};
 use crate::stage::{Stage, Talk};
 
 /// A stage before a provider.
@@ -289,4 +294,89 @@ async fn a_hundred_thousand_pieces_are_one_exact_text() {
     let input = asked[1]["input"].as_array().unwrap();
     let said = input.iter().find(|item| item["id"] == "msg_l").unwrap();
     assert_eq!(said["content"][0]["text"], text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_of_one_answer_grow_apart() {
+    let (stage, _provider) = stage(|_, _| {
+        let items = [
+            reasoning("rs_1", "One thought."),
+            message("msg_1", "One message."),
+            reasoning("rs_2", "Another thought."),
+            message("msg_2", "Another message."),
+        ];
+        Reply::stream(&answer("m", &items), End::Whole)
+    })
+    .await;
+    let (_hub, mut talk) = open(&stage).await;
+    let end = talk.say("hello").await;
+    assert_eq!(end.status, TurnStatus::Completed, "{:#?}", talk.names());
+    let said: Vec<(String, String)> = talk
+        .items()
+        .into_iter()
+        .filter_map(|item| match item.body {
+            ItemBody::AgentMessage { text } | ItemBody::Reasoning { text, .. } => {
+                let grown = talk.grown.get(item.id.as_str()).cloned().unwrap_or_default();
+                Some((grown, text.preview().to_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    let mut whole: Vec<&str> = said.iter().map(|(_, whole)| whole.as_str()).collect();
+    whole.sort_unstable();
+    let all = ["Another message.", "Another thought.", "One message.", "One thought."];
+    assert_eq!(whole, all);
+    assert!(said.iter().all(|(grown, whole)| grown == whole), "{said:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_ends_a_command_that_ignores_it_and_keeps_what_was_done() {
+    let (stage, provider) = stage(|n, _| {
+        if n > 0 {
+            return Reply::say(&n.to_string(), "Fine.");
+        }
+        let stubborn = "trap '' TERM INT HUP; echo on >> stubborn.txt; while :; do sleep 1; done";
+        let items = [command("quick", "echo the quick one"), command("stubborn", stubborn)];
+        let mut events = answer("c", &items);
+        events.pop();
+        Reply::stream(&events, End::Silent)
+    })
+    .await;
+    let (_hub, mut talk) = open(&stage).await;
+    talk.conversation.start_turn(Prompt::text("hello")).await.unwrap();
+    // The first has ended, and the other one runs.
+    talk.until(|kind| {
+        matches!(kind, Kind::ItemCompleted(item) if matches!(item.body, ItemBody::Command { .. }))
+    })
+    .await;
+    let began = stage.workspace().join("stubborn.txt");
+    until(|| began.exists()).await;
+    talk.conversation.interrupt().await.unwrap();
+    let end = talk.end().await;
+    assert_eq!(end.status, TurnStatus::Interrupted, "{:#?}", talk.names());
+    let marker = format!("HOME={}", stage.dir.path().display());
+    until(|| probe::alive_with(&marker).is_empty()).await;
+    let end = talk.say("and now").await;
+    assert_eq!(end.status, TurnStatus::Completed, "{:#?}", talk.names());
+    let asked = provider.asked();
+    let input = asked.last().unwrap()["input"].as_array().unwrap();
+    let output = |call: &str| {
+        let is_it =
+            |item: &&Value| item["type"] == "function_call_output" && item["call_id"] == call;
+        let all: Vec<&Value> = input.iter().filter(is_it).collect();
+        assert_eq!(all.len(), 1, "{input:#?}");
+        all[0]["output"].as_str().unwrap().to_owned()
+    };
+    assert!(output("quick").contains("the quick one"), "{input:#?}");
+    assert_eq!(output("stubborn"), "aborted by user");
+}
+
+/// Waits for something outside.
+async fn until(is_so: impl Fn() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), wait).await.unwrap();
 }
