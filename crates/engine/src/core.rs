@@ -4,9 +4,10 @@ use tieline_event::Failure;
 use tieline_wire::responses::Item;
 use tieline_wire::sqeq::TokenUsage;
 
-use crate::calls;
+use crate::calls::{self, Call};
 use crate::context::Context;
 use crate::journal::{Entry, Scribe, VERSION};
+use crate::tools::{Outcome, Outcomes};
 
 /// What is said for a call that a crash cut off.
 const CUT_OFF: &str = "interrupted: the session ended while this call was under way. It was not \
@@ -35,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) total_usage: TokenUsage,
     /// What the last turns changed in files, each with the means to take it back.
     pub(crate) changed: Vec<Vec<tieline_patch::Undo>>,
+    /// What came of calls that have no output in the history yet.
+    pub(crate) outcomes: Outcomes,
     pub(crate) scribe: Scribe,
 }
 
@@ -64,6 +67,7 @@ impl Core {
             last_usage: TokenUsage::default(),
             total_usage: TokenUsage::default(),
             changed: Vec::new(),
+            outcomes: Outcomes::default(),
             scribe,
         }
     }
@@ -137,6 +141,7 @@ impl Core {
 
     /// A turn of the user begins.
     pub(crate) fn begin_turn(&mut self) {
+        self.outcomes.clear();
         self.turns.push(self.items.len());
         self.changed.push(Vec::new());
         self.fresh = true;
@@ -147,6 +152,14 @@ impl Core {
     pub(crate) fn push(&mut self, item: Item) {
         self.scribe.note(&Entry::Item(item.clone()));
         self.items.push(item);
+    }
+
+    /// Takes what came of a call into the history.
+    pub(crate) fn give(&mut self, call: &Call, outcome: Outcome) {
+        if let Some(undo) = outcome.undo {
+            self.patch(undo);
+        }
+        self.push(call.output_of(outcome.output));
     }
 
     /// An answer is complete.

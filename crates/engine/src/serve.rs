@@ -80,7 +80,7 @@ impl Session {
         let Setup { settings, client, context, extras, resume } = setup;
         let shared = Shared::new(settings, client, extras, out).await?;
         let scribe = |session: &str| Scribe::new(Arc::clone(&journal), session.to_owned());
-        let core = match resume {
+        let mut core = match resume {
             None => {
                 let session = new_session();
                 let scribe = scribe(&session);
@@ -100,6 +100,8 @@ impl Session {
                 }
             }
         };
+        // Once its name is told, a session can be found under it, whatever happens next.
+        core.keep().await?;
         Ok(Self { core, shared })
     }
 

@@ -142,7 +142,10 @@ pub(crate) fn settle(core: &mut Core, stop: &Stop) {
     let aborted = matches!(stop, Stop::Aborted(_));
     let output = if aborted { "aborted by user" } else { "aborted" };
     for call in calls::open_calls(&core.items) {
-        core.push(call.output(output));
+        match core.outcomes.take(&call.id) {
+            Some(outcome) => core.give(&call, outcome),
+            None => core.push(call.output(output)),
+        }
     }
     if aborted {
         core.push(Item::message("user", say::TURN_ABORTED));
@@ -210,8 +213,9 @@ async fn step(
     wish: &Wish<'_>,
 ) -> Result<Step, Stop> {
     let mut backoff = Backoff::for_stream(&shared.settings.provider);
+    let since = core.items.len();
     loop {
-        let error = match turn::attempt(core, shared, id, wish).await {
+        let error = match turn::attempt(core, shared, id, wish, since).await {
             Ok(step) => return Ok(step),
             Err(Broken::Stop(stop)) => return Err(stop),
             Err(Broken::Model(error)) => error,

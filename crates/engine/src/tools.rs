@@ -10,7 +10,7 @@ mod plan;
 mod question;
 pub(crate) mod schema;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 use tieline_wire::responses::Output;
@@ -55,6 +55,31 @@ impl Outcome {
     /// The user said no to it, and to the task.
     fn aborted() -> Self {
         Self { aborts: true, ..Self::said("aborted by user") }
+    }
+}
+
+/// What came of calls, by their ids, until it is taken into the history. It outlives the task, which
+/// may be stopped when some of its calls have ended and others not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcomes(Arc<Mutex<Vec<(String, Outcome)>>>);
+
+impl Outcomes {
+    pub(crate) fn put(&self, call: String, outcome: Outcome) {
+        self.lock().push((call, outcome));
+    }
+
+    pub(crate) fn take(&self, call: &str) -> Option<Outcome> {
+        let mut all = self.lock();
+        let at = all.iter().position(|(id, _)| id == call)?;
+        Some(all.remove(at).1)
+    }
+
+    pub(crate) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Outcome)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

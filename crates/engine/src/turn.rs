@@ -2,7 +2,8 @@
 //!
 //! Items enter the history in the order the model gave them. A call enters it, and is on disk,
 //! before it runs. What came after the last call of an answer that broke off is not kept: it is
-//! asked for again, and nothing is there twice.
+//! asked for again, and nothing is there twice. A provider that then tells the same once more, to the
+//! letter, is not taken at its word: what is in the history stays as it is, and no call runs again.
 
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use tieline_wire::responses::{
     TextOptions, Tool,
 };
 use tieline_wire::sqeq::{
-    self, AgentMessage, Delta, EventMsg, ItemDelta, ItemEvent, PlanItem, RawResponseCompleted,
-    SectionBreak, TokenCount, TokenInfo, TokenUsage, TurnItem, WebSearchBegin, WebSearchEnd,
+    self, AgentMessage, AgentMessageItem, Delta, EventMsg, ItemDelta, ItemEvent, PlanItem,
+    RawResponseCompleted, SectionBreak, TokenCount, TokenInfo, TokenUsage, TurnItem,
+    WebSearchBegin, WebSearchEnd,
 };
 use tieline_wire::text::Str;
 use tokio::task::JoinSet;
@@ -25,7 +27,7 @@ use crate::model::{ModelError, Stream};
 use crate::plan::{self, PlanParser};
 use crate::shared::Shared;
 use crate::task::{self, Stop};
-use crate::tools::{self, Outcome, Scene};
+use crate::tools::{self, Outcome, Outcomes, Scene};
 
 /// What is special about a request.
 #[derive(Debug, Default)]
@@ -67,13 +69,15 @@ impl From<tieline_event::Failure> for Broken {
     }
 }
 
-/// Asks once.
+/// Asks once. What is in the history from `since` on is of earlier tries.
 pub(crate) async fn attempt(
     core: &mut Core,
     shared: &Arc<Shared>,
     id: &str,
     wish: &Wish<'_>,
+    since: usize,
 ) -> Result<Step, Broken> {
+    let known = core.items.get(since..).unwrap_or_default().to_vec();
     let request = request(core, shared, wish).await;
     let scene = Scene {
         shared: Arc::clone(shared),
@@ -86,18 +90,24 @@ pub(crate) async fn attempt(
         id,
         wish,
         scene,
+        known,
+        is_known: false,
         staged: Vec::new(),
         calls: Calls::default(),
         speech: Speech::default(),
         said: None,
     };
     let read = answer.read(&request).await;
+    if let Err(Broken::Model(ModelError::Incomplete { usage, .. })) = &read {
+        answer.cut_short(usage.unwrap_or_default().into());
+    }
     // What runs is waited for either way: its output belongs to the history.
     let outcome = answer.collect(read.is_ok()).await;
     let n_calls = answer.calls.n_calls;
     let said = answer.said.take();
-    read?;
+    // Whoever stopped it does not want it tried again.
     outcome?;
+    read?;
     Ok(Step { said, goes_on: n_calls > 0 })
 }
 
@@ -161,6 +171,10 @@ struct Answer<'a> {
     id: &'a str,
     wish: &'a Wish<'a>,
     scene: Scene,
+    /// What earlier tries of the same request brought into the history.
+    known: Vec<Item>,
+    /// What comes now is probably one of these.
+    is_known: bool,
     /// Whole items that are not in the history yet.
     staged: Vec<Item>,
     calls: Calls,
@@ -171,9 +185,8 @@ struct Answer<'a> {
 /// Calls under way.
 #[derive(Default)]
 struct Calls {
-    running: JoinSet<(usize, Outcome)>,
-    /// Each call, and what came of it.
-    outcomes: Vec<(Call, Option<Outcome>)>,
+    running: JoinSet<()>,
+    begun: Vec<Call>,
     n_calls: usize,
 }
 
@@ -192,14 +205,14 @@ impl Answer<'_> {
                 Some(StreamEvent::Text(it) | StreamEvent::Refusal(it)) => self.text(&it.delta),
                 Some(StreamEvent::Summary(it)) => {
                     let delta = it.delta;
-                    self.tell(EventMsg::AgentReasoningDelta(Delta { delta }))
+                    self.tell_delta(EventMsg::AgentReasoningDelta(Delta { delta }))
                 }
                 Some(StreamEvent::SummaryPartAdded(it)) if it.summary_index > 0 => {
-                    self.tell(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()))
+                    self.tell_delta(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()))
                 }
                 Some(StreamEvent::Reasoning(it)) => {
                     let delta = it.delta;
-                    self.tell(EventMsg::AgentReasoningRawContentDelta(Delta { delta }))
+                    self.tell_delta(EventMsg::AgentReasoningRawContentDelta(Delta { delta }))
                 }
                 Some(StreamEvent::ItemAdded(it)) => {
                     self.added(&it.item);
@@ -258,10 +271,19 @@ impl Answer<'_> {
         }
     }
 
+    /// Tells a piece of an item that grows.
+    fn tell_delta(&self, msg: EventMsg<'_>) -> bool {
+        !self.is_known && self.tell(msg)
+    }
+
     /// A piece of a message. In plan mode a plan in it is told apart.
     fn text(&mut self, delta: &str) -> bool {
         if !self.core.context.plan {
-            return self.tell(EventMsg::AgentMessageDelta(Delta { delta: Str::Borrowed(delta) }));
+            let delta = Str::Borrowed(delta);
+            return self.tell_delta(EventMsg::AgentMessageDelta(Delta { delta }));
+        }
+        if self.is_known {
+            return false;
         }
         let Self { shared, id, core, speech, wish, .. } = self;
         let mut is_full = false;
@@ -273,23 +295,52 @@ impl Answer<'_> {
         is_full
     }
 
-    fn added(&self, item: &Raw<'_>) {
-        if let ItemView::WebSearchCall(it) = ItemView::read_raw(item) {
-            let call_id = it.id.unwrap_or_default();
-            self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
+    fn added(&mut self, item: &Raw<'_>) {
+        self.is_known = !self.known.is_empty()
+            && id_of(item.get()).is_some_and(|id| {
+                self.known.iter().any(|known| id_of(known.get()).as_ref() == Some(&id))
+            });
+        match ItemView::read_raw(item) {
+            ItemView::WebSearchCall(it) => {
+                let call_id = it.id.unwrap_or_default();
+                self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
+            }
+            // What grows now is not what grew before, which was not told whole yet.
+            ItemView::Message(_) if self.has_staged(|it| matches!(it, ItemView::Message(_))) => {
+                self.tell_delta(EventMsg::ItemStarted(ItemEvent {
+                    thread_id: Str::Borrowed(&self.core.session),
+                    turn_id: Str::Borrowed(self.id),
+                    item: TurnItem::AgentMessage(AgentMessageItem::default()),
+                }));
+            }
+            ItemView::Reasoning(_)
+                if self.has_staged(|it| matches!(it, ItemView::Reasoning(_))) =>
+            {
+                self.tell_delta(EventMsg::AgentReasoningSectionBreak(SectionBreak::default()));
+            }
+            _ => {}
         }
+    }
+
+    fn has_staged(&self, is_it: impl Fn(&ItemView<'_>) -> bool) -> bool {
+        self.staged.iter().any(|item| is_it(&item.view()))
     }
 
     /// An item is whole.
     async fn done(&mut self, item: Item) -> Result<(), Broken> {
         let call = calls::call_of(&item);
+        if self.known.contains(&item) {
+            // The output of a call is there already, and the model has to read it.
+            self.calls.n_calls += usize::from(call.is_some());
+            return Ok(());
+        }
         self.staged.push(item);
         if let Some(call) = call {
             self.enter();
             // On disk before it runs.
             self.core.keep().await?;
             self.shared.out.flush().await;
-            self.calls.start(call, &self.scene);
+            self.calls.start(call, &self.scene, self.core.outcomes.clone());
         }
         Ok(())
     }
@@ -363,6 +414,12 @@ impl Answer<'_> {
         self.said = Some(text);
     }
 
+    /// The model stopped in its midst: what is there counts, for it may be told to go on.
+    fn cut_short(&mut self, usage: TokenUsage) {
+        self.enter();
+        self.core.answer(None, usage);
+    }
+
     /// The answer is whole.
     async fn completed(
         &mut self,
@@ -385,22 +442,14 @@ impl Answer<'_> {
 
     /// Waits for the calls and takes their outputs into the history, in the order of the calls.
     async fn collect(&mut self, is_whole: bool) -> Result<(), Broken> {
-        while let Some(joined) = self.calls.running.join_next().await {
-            if let Ok((at, outcome)) = joined
-                && let Some((_, slot)) = self.calls.outcomes.get_mut(at)
-            {
-                *slot = Some(outcome);
-            }
-        }
+        while self.calls.running.join_next().await.is_some() {}
         let mut aborted = false;
-        for (call, outcome) in std::mem::take(&mut self.calls.outcomes) {
+        for call in std::mem::take(&mut self.calls.begun) {
             // A tool that failed in a panic has no output of its own.
+            let outcome = self.core.outcomes.take(&call.id);
             let outcome = outcome.unwrap_or_else(|| Outcome::failed("the tool failed"));
             aborted |= outcome.aborts;
-            if let Some(undo) = outcome.undo {
-                self.core.patch(undo);
-            }
-            self.core.push(call.output_of(outcome.output));
+            self.core.give(&call, outcome);
         }
         if is_whole {
             let response = self.core.last_response.clone().unwrap_or_default();
@@ -419,13 +468,14 @@ impl Answer<'_> {
 }
 
 impl Calls {
-    fn start(&mut self, call: Call, scene: &Scene) {
-        let at = self.outcomes.len();
+    fn start(&mut self, call: Call, scene: &Scene, outcomes: Outcomes) {
         self.n_calls += 1;
         let scene = scene.clone();
-        let work = call.clone();
-        self.outcomes.push((call, None));
-        self.running.spawn(async move { (at, tools::run(&scene, work).await) });
+        self.begun.push(call.clone());
+        self.running.spawn(async move {
+            let id = call.id.clone();
+            outcomes.put(id, tools::run(&scene, call).await);
+        });
     }
 }
 
@@ -445,6 +495,15 @@ fn tell_piece(shared: &Shared, id: &str, session: &str, piece: plan::Piece<'_>) 
         plan::Piece::Plan(text) => shared.out.put(id, EventMsg::PlanDelta(plan_event(text))),
         plan::Piece::PlanStart | plan::Piece::PlanEnd => false,
     }
+}
+
+/// The provider's id of an item.
+fn id_of(item: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: Option<String>,
+    }
+    serde_json::from_str::<Named>(item).ok()?.id.filter(|id| !id.is_empty())
 }
 
 fn query_of(action: &Raw<'_>) -> String {

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 use tieline_event::Timestamp;
@@ -39,6 +40,13 @@ impl Owner {
             host: one_line(&rustix::system::uname().nodename().to_string_lossy()),
             since: Timestamp::now(),
         }
+    }
+
+    /// Whether there is surely no such process any more. It may run where we cannot see it.
+    fn is_gone(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        let is_gone = |pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH);
+        self.host == Self::me().host && pid.is_some_and(is_gone)
     }
 
     fn to_text(&self) -> String {
@@ -114,12 +122,25 @@ impl Drop for Registration {
 /// The living process behind an owner id, if there is one. A dead one's file is removed.
 pub(crate) fn living(dir: &Path, id: &str) -> Result<Option<Owner>, Error> {
     let path = lock_path(dir, id);
-    match probe(&path, Probe::Remove) {
-        Ok(State::Living(owner)) => Ok(Some(owner)),
-        Ok(State::Dead | State::Gone) => Ok(None),
-        Err(err) => Err(Error::file("look at", &path)(err)),
+    let mut n_looks = 0;
+    loop {
+        match probe(&path, Probe::Remove) {
+            // What a process was starting when it was killed has the lock until it becomes a
+            // program of its own, which is a matter of moments.
+            Ok(State::Living(owner)) if n_looks < LOOKS && owner.is_gone() => {
+                n_looks += 1;
+                std::thread::sleep(LOOK_PAUSE);
+            }
+            Ok(State::Living(owner)) => return Ok(Some(owner)),
+            Ok(State::Dead | State::Gone) => return Ok(None),
+            Err(err) => return Err(Error::file("look at", &path)(err)),
+        }
     }
 }
+
+/// How often, and how long in between, the lock of a process that is gone is looked at again.
+const LOOKS: u32 = 100;
+const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts the files of dead owners, and removes them unless told only to look.
 pub(crate) fn sweep(dir: &Path, probe_mode: Probe) -> Result<u64, Error> {

@@ -41,7 +41,10 @@ pub(crate) fn failure(message: &str, info: Option<&RawValue>) -> Failure {
         ("badrequest" | "contextwindowexceeded" | "cyberpolicy", _) | (_, Some(400..)) => {
             FailureCode::BadRequest
         }
-        _ => by_words(message),
+        _ => match by_words(message) {
+            FailureCode::Agent => by_class(&word),
+            code => code,
+        },
     };
     let failure = Failure { http_status: status, ..Failure::new(code, text) };
     match code {
@@ -170,6 +173,17 @@ fn by_words(message: &str) -> FailureCode {
         FailureCode::NotLoggedIn
     } else {
         FailureCode::Agent
+    }
+}
+
+/// By the wire's own word, where the message says nothing; some of them only our engine knows.
+fn by_class(word: &str) -> FailureCode {
+    match word {
+        "responsestreamdisconnected" | "responsestreamconnectionfailed" => FailureCode::StreamLost,
+        "httpconnectionfailed" => FailureCode::ProviderUnavailable,
+        "maxoutputtokens" => FailureCode::MaxTokens,
+        "protocol" => FailureCode::Protocol,
+        _ => FailureCode::Agent,
     }
 }
 

@@ -25,13 +25,13 @@ fn run_jsonl<'a>(more: &[&'a str]) -> Vec<&'a str> {
     RUN.iter().copied().chain(more.iter().copied()).collect()
 }
 
-fn kill(child: &Child, signal: Signal) {
+pub(crate) fn kill(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, signal).unwrap();
 }
 
 /// Whole lines of JSON from a child, as they come.
-fn lines(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
+pub(crate) fn lines(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
     let mut reader = BufReader::new(child.stdout.take().unwrap());
     std::iter::from_fn(move || {
         let mut line = Vec::new();
@@ -44,7 +44,7 @@ fn lines(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
 
 /// Waits up to two seconds, which is what the promise gives us.
 #[track_caller]
-fn nobody_is_left(marker: &str, what: &str) {
+pub(crate) fn nobody_is_left(marker: &str, what: &str) {
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {
         let alive = probe::alive_with(marker);
@@ -57,10 +57,10 @@ fn nobody_is_left(marker: &str, what: &str) {
 }
 
 /// A different number each time, the same in each run.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
@@ -121,7 +121,7 @@ fn kill_9_under_load_loses_nothing_that_was_shown() {
 
 /// The store opens, has no gap after an event that was checked before, and holds every event that
 /// was shown as it was shown. Gives the last event.
-fn check_store(
+pub(crate) fn check_store(
     tieline: &Tieline,
     key: &ConversationKey,
     shown: &BTreeMap<u64, Value>,

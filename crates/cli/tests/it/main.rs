@@ -14,6 +14,7 @@ mod config;
 mod demo;
 mod editors;
 mod engine;
+mod engine_kills;
 mod faults;
 mod fork;
 mod help;

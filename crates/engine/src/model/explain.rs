@@ -155,7 +155,9 @@ impl ModelError {
                 with("http_connection_failed")
             }
             Self::Lost(_) | Self::Idle(_) => with("response_stream_disconnected"),
-            Self::Settings(_) | Self::Incomplete { .. } | Self::Protocol(_) => word("other"),
+            Self::Incomplete { reason, .. } if reason == "max_output_tokens" => word(reason),
+            Self::Protocol(_) => word("protocol"),
+            Self::Settings(_) | Self::Incomplete { .. } => word("other"),
         };
         serde_json::value::RawValue::from_string(info).map(Raw::Owned).unwrap_or_default()
     }

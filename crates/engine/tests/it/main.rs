@@ -6,7 +6,10 @@
     reason = "clippy knows tests by their attribute, not the helpers they call"
 )]
 
+mod cuts;
 mod exec;
+mod faults;
 mod mcp;
+mod provider;
 mod stage;
 mod turns;

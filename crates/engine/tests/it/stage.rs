@@ -1,6 +1,6 @@
 //! The stage of these tests: a scripted model, a store, a hub, and the engine behind it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,7 +75,13 @@ impl Stage {
         };
         let conversation = hub.conversation(&key, options).await.unwrap();
         let live = conversation.subscribe(conversation.last_seq());
-        Talk { conversation, live, heard: VecDeque::new(), events: Vec::new() }
+        Talk {
+            conversation,
+            live,
+            heard: VecDeque::new(),
+            events: Vec::new(),
+            grown: HashMap::new(),
+        }
     }
 
     /// The bodies of the requests that the model got.
@@ -121,6 +127,8 @@ pub(crate) struct Talk {
     live: Subscription,
     heard: VecDeque<Entry>,
     pub(crate) events: Vec<Event>,
+    /// What came of each item piece by piece.
+    pub(crate) grown: HashMap<String, String>,
 }
 
 impl Talk {
@@ -148,10 +156,16 @@ impl Talk {
         let wait = async {
             loop {
                 while let Some(entry) = self.heard.pop_front() {
-                    if let Entry::Event(shown) = entry {
-                        self.events.push(shown.event.clone());
-                        if is_it(&shown.event.kind) {
-                            return shown.event.kind.clone();
+                    match entry {
+                        Entry::Event(shown) => {
+                            self.events.push(shown.event.clone());
+                            if is_it(&shown.event.kind) {
+                                return shown.event.kind.clone();
+                            }
+                        }
+                        Entry::Delta(delta) => {
+                            let id = delta.item.as_str().to_owned();
+                            self.grown.entry(id).or_default().push_str(&delta.text);
                         }
                     }
                 }

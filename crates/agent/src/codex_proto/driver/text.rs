@@ -11,16 +11,16 @@ use crate::ledger::{Ledger, Meta};
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     n_items: u32,
-    message: Option<ItemId>,
-    summary: Thinking,
-    verbatim: Thinking,
+    messages: Parts,
+    summary: Parts,
+    verbatim: Parts,
     plan: Option<ItemId>,
 }
 
-/// Parts of the thinking. They stream one after the other and are told whole after the last, so
-/// several may be open.
+/// Parts of the thinking, or messages of one answer. They stream one after the other and may be told
+/// whole after the last, so several may be open.
 #[derive(Debug, Default)]
-struct Thinking {
+struct Parts {
     open: VecDeque<ItemId>,
     /// What comes next belongs to a new part.
     is_broken: bool,
@@ -41,7 +41,7 @@ impl Texts {
         ItemId::new(format!("{turn}:{what}{}", self.n_items))
     }
 
-    fn thinking(&mut self, account: Account) -> &mut Thinking {
+    fn thinking(&mut self, account: Account) -> &mut Parts {
         match account {
             Account::Summary => &mut self.summary,
             Account::Verbatim => &mut self.verbatim,
@@ -51,18 +51,25 @@ impl Texts {
 
 impl ProtoDriver {
     pub(super) fn message_delta(&mut self, delta: &str, ledger: &mut Ledger) {
-        if self.texts.message.is_none() {
+        let messages = &mut self.texts.messages;
+        if messages.open.is_empty() || messages.is_broken {
+            messages.is_broken = false;
             let id = self.texts.name("message", ledger);
             begin(&id, ItemBody::AgentMessage { text: Text::default() }, ledger);
-            self.texts.message = Some(id);
+            self.texts.messages.open.push_back(id);
         }
-        if let Some(id) = &self.texts.message {
+        if let Some(id) = self.texts.messages.open.back() {
             ledger.delta(id.as_str(), Stream::Text, delta);
         }
     }
 
+    /// Another message begins before the last one was told whole.
+    pub(super) fn message_break(&mut self) {
+        self.texts.messages.is_broken = true;
+    }
+
     pub(super) fn message(&mut self, text: &str, ledger: &mut Ledger) {
-        let id = self.texts.message.take();
+        let id = self.texts.messages.open.pop_front();
         let id = id.unwrap_or_else(|| self.texts.name("message", ledger));
         end(id, ItemBody::AgentMessage { text: text.into() }, ledger);
     }
@@ -112,7 +119,7 @@ impl ProtoDriver {
     /// or the task ended well without telling them whole.
     pub(super) fn settle_texts(&mut self, status: ItemStatus, ledger: &mut Ledger) {
         let texts = &mut self.texts;
-        let mut open: Vec<ItemId> = texts.message.take().into_iter().collect();
+        let mut open: Vec<ItemId> = texts.messages.open.drain(..).collect();
         open.extend(texts.summary.open.drain(..));
         open.extend(texts.verbatim.open.drain(..));
         open.extend(texts.plan.take());
