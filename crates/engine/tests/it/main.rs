@@ -7,6 +7,7 @@
 )]
 
 mod exec;
+mod many;
 mod mcp;
 mod stage;
 mod turns;
