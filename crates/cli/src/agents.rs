@@ -407,6 +407,11 @@ pub(crate) fn is_codex(name: &str) -> bool {
     matches!(name, "codex" | "codex-exec" | "codex-proto")
 }
 
+/// Whether an agent is told when to ask and what its commands may reach, each by itself.
+pub(crate) fn takes_pairs(name: &str) -> bool {
+    is_codex(name) || name == "engine"
+}
+
 fn demo(script: Option<PathBuf>) -> Result<scripted::Demo, Failure> {
     Ok(scripted::Demo { program: ourselves()?, env: Env::inherited(&[], &[]), script })
 }

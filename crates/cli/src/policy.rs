@@ -2,7 +2,7 @@
 
 use tieline_event::{Mode, Policy};
 
-use crate::agents::is_codex;
+use crate::agents::takes_pairs;
 use crate::args::RunArgs;
 use crate::error::Error;
 
@@ -75,7 +75,7 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     if let Some(mode) = policy.as_mode() {
         return Ok(Change::mode(mode));
     }
-    if !is_codex(agent) && agent != "engine" {
+    if !takes_pairs(agent) {
         return Err(Error::usage(format!(
             "the agent {agent} knows only modes, and {policy} is none; the nearest: {}",
             nearest(policy)

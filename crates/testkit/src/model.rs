@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -39,6 +39,15 @@ pub struct CapturedRequest {
     pub headers: Vec<(String, String)>,
     /// `Null` if there was no JSON body.
     pub body: Value,
+}
+
+/// One answer and what it took the server.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The user's text that was answered.
+    pub text: String,
+    /// From the moment the whole request was there until the last byte was handed over.
+    pub took: Duration,
 }
 
 /// A scripted model. It stops when dropped.
@@ -66,6 +75,16 @@ impl ModelServer {
     /// Every request so far, in order of arrival.
     pub fn requests(&self) -> Vec<CapturedRequest> {
         lock(&self.shared.requests).clone()
+    }
+
+    /// Forgets the requests so far: those of a thousand turns are large.
+    pub fn forget_requests(&self) {
+        lock(&self.shared.requests).clear();
+    }
+
+    /// Every answer so far, in the order in which they ended.
+    pub fn answers(&self) -> Vec<Answered> {
+        lock(&self.shared.answers).clone()
     }
 
     /// The gate called `name`; scripts and tests share it by that name.
@@ -120,6 +139,7 @@ pub(crate) enum Frame {
 #[derive(Default)]
 struct Shared {
     requests: Mutex<Vec<CapturedRequest>>,
+    answers: Mutex<Vec<Answered>>,
     scenarios: Mutex<HashMap<String, Script>>,
     gates: Mutex<HashMap<String, Gate>>,
     workspace: Mutex<Option<PathBuf>>,
@@ -182,6 +202,7 @@ async fn answer(
     request: &Request,
     shared: &Shared,
 ) -> Result<(), Lost> {
+    let began = Instant::now();
     let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
     lock(&shared.requests).push(CapturedRequest {
         method: request.method.clone(),
@@ -191,8 +212,12 @@ async fn answer(
     });
     let path = request.target.split('?').next().unwrap_or_default();
     match (request.method.as_str(), path) {
-        ("POST", "/v1/messages") => model(connection, &body, shared, Dialect::Messages).await,
-        ("POST", "/v1/responses") => model(connection, &body, shared, Dialect::Responses).await,
+        ("POST", "/v1/messages") => {
+            model(connection, &body, shared, Dialect::Messages, began).await
+        }
+        ("POST", "/v1/responses") => {
+            model(connection, &body, shared, Dialect::Responses, began).await
+        }
         ("POST", "/v1/messages/count_tokens") => {
             connection.json(200, &[], &json!({"input_tokens": 1000})).await
         }
@@ -210,6 +235,7 @@ async fn model(
     body: &Value,
     shared: &Shared,
     dialect: Dialect,
+    began: Instant,
 ) -> Result<(), Lost> {
     let workspace = lock(&shared.workspace).clone();
     let prompt = Prompt::read(dialect, body, workspace);
@@ -249,7 +275,9 @@ async fn model(
     for frame in frames {
         play(connection, frame, shared).await?;
     }
-    connection.end_stream().await
+    connection.end_stream().await?;
+    lock(&shared.answers).push(Answered { text: prompt.text, took: began.elapsed() });
+    Ok(())
 }
 
 async fn play(connection: &mut Connection, frame: Frame, shared: &Shared) -> Result<(), Lost> {

@@ -110,6 +110,12 @@ fn a_mode_that_both_flags_contradict_is_refused() {
 }
 
 #[test]
+fn the_engine_takes_every_pair() {
+    let told = decided("-a never -s read-only", Standing::default(), "engine");
+    assert_eq!(told.unwrap(), "default: never + read-only");
+}
+
+#[test]
 fn other_agents_are_told_the_nearest_modes() {
     for agent in ["claude", "demo"] {
         let told = |flags: &str| decided(flags, Standing::default(), agent).unwrap_err();

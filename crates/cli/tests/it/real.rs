@@ -13,6 +13,7 @@ mod scenarios;
 mod sdk;
 mod stage;
 mod tasks;
+mod versus;
 
 use self::play::play;
 use self::stage::{Agent, Peer};

@@ -63,6 +63,12 @@ fn texts(prompt: &Prompt, name: &str) -> Option<Script> {
             let pause = Duration::from_millis(100);
             Script::new([Step::Message(vec![Block::Paced { chunks, pause }])])
         }
+        "slow-echo" => {
+            let text = format!("You said: {}", prompt.text);
+            let chunks = text.split_inclusive(' ').map(str::to_owned).collect();
+            let pause = Duration::from_millis(prompt.n_or(50) as u64);
+            Script::new([Step::Message(vec![Block::Paced { chunks, pause }])])
+        }
         "gated" => {
             let chunks = counted("gated", prompt.n_or(10));
             Script::new([Step::Message(vec![Block::Gated { gate: "gated".to_owned(), chunks }])])
