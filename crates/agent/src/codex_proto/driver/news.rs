@@ -71,6 +71,11 @@ impl ProtoDriver {
             EventMsg::RequestPermissions(it) => self.refuse_permissions(it, ledger),
             EventMsg::EnteredReviewMode(it) => self.review_begin(it, ledger),
             EventMsg::ExitedReviewMode(it) => self.review_end(it, ledger),
+            EventMsg::ItemStarted(it) => {
+                if let TurnItem::AgentMessage(_) = &it.item {
+                    self.message_break();
+                }
+            }
             EventMsg::ItemCompleted(it) => {
                 if let TurnItem::Plan(plan) = &it.item {
                     self.plan(&plan.text, ledger);
