@@ -82,7 +82,8 @@ async fn provider(cases: Vec<Case>) -> Provider {
             1 => {
                 // The numbers of cases differ in length; the place is that of the first.
                 let whole = answer("0", &items(0, false)).concat();
-                let bytes = whole.get(..at).unwrap().replace("_0_0", &format!("_{number}_0")).into_bytes();
+                let begin = whole.get(..at).unwrap();
+                let bytes = begin.replace("_0_0", &format!("_{number}_0")).into_bytes();
                 Reply::Stream { bytes, end }
             }
             2 => Reply::stream(&answer(&id, &items(number, !same)), End::Whole),

@@ -29,6 +29,30 @@ fn second_process_is_told_who_holds_it_and_takes_over_from_the_dead() {
 }
 
 #[test]
+fn a_lock_that_outlives_its_process_for_a_moment_is_waited_for() {
+    let bench = Bench::new();
+    let mut probe = Probe::spawn(&["hold", bench.dir.path().to_str().unwrap(), "a"]);
+    assert_eq!(probe.line().as_deref(), Some("held 1"));
+    let Some(owner) = bench.store.holder(&key("a")).unwrap() else { panic!("nobody holds it") };
+    let pid = format!("pid {}\n", owner.pid);
+    let owners = bench.dir.path().join("owners").read_dir().unwrap();
+    let is_its_file = |path: &std::path::PathBuf| {
+        std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(&pid))
+    };
+    let file = owners.map(|entry| entry.unwrap().path()).find(is_its_file).unwrap();
+    let file = std::fs::File::open(file).unwrap();
+    probe.kill();
+    // As a child has it that has not become a program of its own yet.
+    file.lock().unwrap();
+    let child = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        drop(file);
+    });
+    assert_eq!(bench.store.acquire(&key("a"), new()).unwrap().epoch, Epoch(2));
+    child.join().unwrap();
+}
+
+#[test]
 fn released_conversation_can_be_taken_at_once() {
     let bench = Bench::new();
     let mut probe = Probe::spawn(&["hold", bench.dir.path().to_str().unwrap(), "a"]);

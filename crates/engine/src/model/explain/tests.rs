@@ -100,10 +100,10 @@ fn every_error_says_what_to_do() {
         StreamLost: openai said nothing for 5 minutes; say it again; a slow model can be given more time in the configuration
           None "" {"response_stream_disconnected":{"http_status_code":null}}
         MaxTokens: the model's limit of output is reached; say "go on", or ask for a shorter answer
-          None "" "other"
+          None "" "max_output_tokens"
         BadRequest: openai stopped the answer by its content filter; say it in another way
           None "" "other"
         Protocol: https://host.example/v1/responses does not speak the Responses API: text/html in place of a stream of events; check base_url
-          None "" "other"
+          None "" "protocol"
     "#]].assert_eq(&text);
 }
