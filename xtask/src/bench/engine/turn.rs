@@ -84,8 +84,8 @@ pub(in super::super) fn memory(scene: &Scene) -> anyhow::Result<Vec<Line>> {
             beside: Some(Beside { what: "codex exec", value: Quantity::Bytes(theirs) }),
             judgement: Some(ratio(ours, theirs)),
             note: format!(
-                "the most resident memory of each process of the tree, added up ({} of ours, {} of \
-                 theirs seen), for one turn with {what}; medians of {n_rounds} in turns",
+                "the most memory that all processes of the tree had at one time (up to {} of ours, \
+                 {} of theirs), for one turn with {what}; medians of {n_rounds} in turns",
                 n_processes.1, n_processes.0
             ),
         });
