@@ -5,6 +5,7 @@
 
 mod acp;
 mod driver;
+mod engine;
 mod flood;
 mod floor;
 mod growth;
@@ -44,8 +45,12 @@ impl Args {
 
     /// Whether a row is wanted that runs programs of others.
     pub(crate) fn wants_agents(&self) -> bool {
-        ROWS.into_iter().any(|row| self.wants(row) && (row == Row::Work || acp::has(row)))
+        ROWS.into_iter().any(|row| self.wants(row) && runs_agents(row))
     }
+}
+
+fn runs_agents(row: Row) -> bool {
+    matches!(row, Row::Work | Row::EngineHello | Row::EngineMemory) || acp::has(row)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -76,9 +81,15 @@ enum Row {
     AcpMemory,
     /// ACP: time to load a long conversation.
     AcpLoad,
+    /// The engine: wall time of one turn, beside `codex exec`.
+    EngineHello,
+    /// The engine: the most memory of one turn, beside `codex exec`.
+    EngineMemory,
+    /// The engine: many sessions at once in one process.
+    EngineSessions,
 }
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 16] = [
     Row::Flood,
     Row::Latency,
     Row::Start,
@@ -92,6 +103,9 @@ const ROWS: [Row; 13] = [
     Row::AcpLatency,
     Row::AcpMemory,
     Row::AcpLoad,
+    Row::EngineHello,
+    Row::EngineMemory,
+    Row::EngineSessions,
 ];
 
 /// Processes that are measured and are not the product.
@@ -114,6 +128,8 @@ pub(crate) enum Probe {
         /// How many conversations.
         n_conversations: u64,
     },
+    /// Hold sessions of the engine that all talk at once, and say what each turn took.
+    Sessions(engine::SessionsArgs),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -147,6 +163,7 @@ pub(crate) fn probe(probe: &Probe) -> anyhow::Result<()> {
         Probe::Floor { driver } => floor::main(*driver),
         Probe::AcpFloor { driver } => acp::floor_main(*driver),
         Probe::Memory { dir, n_conversations } => memory::main(dir, *n_conversations),
+        Probe::Sessions(args) => engine::sessions_main(args),
     }
 }
 
@@ -158,6 +175,9 @@ fn measure(row: Row, scene: &Scene) -> anyhow::Result<Vec<Line>> {
         Row::Work => work::measure(scene),
         Row::Memory => memory::measure(scene),
         Row::Growth => growth::measure(scene),
+        Row::EngineHello => engine::hello(scene),
+        Row::EngineMemory => engine::memory(scene),
+        Row::EngineSessions => engine::sessions(scene),
         row => acp::measure(row, scene),
     }
 }

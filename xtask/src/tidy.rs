@@ -21,7 +21,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("cli", &["event", "agent", "proc", "sandbox", "patch", "store", "engine", "hub", "front"]),
     ("testkit", &["proc", "wire"]),
     ("fuzz", &["event", "wire", "patch", "agent", "cli"]),
-    ("xtask", &["event", "wire", "proc", "store", "agent", "hub", "testkit"]),
+    ("xtask", &["event", "wire", "proc", "store", "agent", "engine", "hub", "testkit"]),
 ];
 
 fn packages() -> Vec<Value> {
