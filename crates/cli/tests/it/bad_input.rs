@@ -22,7 +22,7 @@ fn wrong_usage_is_told_and_begins_nothing() {
     refused(
         &["run", "--agent", "nobody", "hi"],
         2,
-        &["nobody", "auto, claude, codex, codex-exec, codex-proto, demo, acp:NAME"],
+        &["nobody", "auto, claude, codex, codex-exec, codex-proto, engine, demo, acp:NAME"],
     );
     refused(&["run", "--mode", "sudo", "hi"], 2, &["the modes are"]);
     refused(&["run", "-a", "sometimes", "hi"], 2, &["untrusted, on-failure, on-request, never"]);

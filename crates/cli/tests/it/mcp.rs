@@ -382,7 +382,7 @@ fn what_cannot_be_done_is_told_with_what_can() {
         delegate: `delegate` was called with wrong arguments: missing field `task`; see its schema
         delegate: say what is to be done in `task`
         delegate: `delegate` was called with wrong arguments: unknown field `agents`, expected one of `task`, `id`, `agent`, `cwd`, `plan_file`, `mode`, `model`, `verify`, `budget`, `worktree`, `wait`, `timeout_seconds`; see its schema
-        delegate: unknown agent "cloude"; the agents are auto, claude, codex, codex-exec, codex-proto, demo, acp:NAME
+        delegate: unknown agent "cloude"; the agents are auto, claude, codex, codex-exec, codex-proto, engine, demo, acp:NAME
         delegate: no agent "acp:sh -c true"; known after acp: are gemini, copilot, cursor, goose, opencode, qwen, kimi, vibe, auggie, claude-agent-acp, codex-acp, and those with a table [agents.acp.NAME] in tieline's configuration
         delegate: the mode yolo is not for a model to choose; your user can allow it by registering the server as `tieline mcp --mode yolo`
         delegate: "fast" is no mode; the modes are plan, default, acceptEdits, auto, bypassPermissions, yolo

@@ -223,6 +223,7 @@ fn upstream() -> Vec<Case> {
 const NEVER: &[(&str, &str)] = &[
     ("deprecation_notice", "our events have no such notice; a warning says it"),
     ("model_reroute", "an agent's other model is told as its configuration"),
+    ("raw_response_completed", "the end of a step is a `task_complete` with its `response_id`"),
     ("agent_reasoning_raw_content", "our events do not tell a summary from the words themselves"),
     ("agent_reasoning_raw_content_delta", "the same"),
     ("reasoning_raw_content_delta", "the same"),
