@@ -4,7 +4,9 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use rustix::fs::FlockOperation;
 use tieline_event::Timestamp;
 
 use crate::error::Error;
@@ -69,12 +71,30 @@ fn make_dir(dir: &Path) -> Result<(), Error> {
     Err(Error::LooseDirectory { path: dir.to_owned(), mode })
 }
 
+/// Waits until no other process opens a store in this directory, as long as the result is kept. Who
+/// cannot wait any longer goes on without: the database has locks of its own.
+pub(crate) fn alone_in(dir: &Path, patience: Duration) -> Option<File> {
+    let made = DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(dir);
+    // Whatever is wrong with it is told by whoever makes it ready.
+    made.ok()?;
+    let directory = File::open(dir).ok()?;
+    let deadline = Instant::now() + patience;
+    while rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Some(directory)
+}
+
 fn is_ours(dir: &Path) -> Result<bool, Error> {
     if dir.file_name().is_some_and(|name| name == OWNERS) || dir.join(DATABASE).exists() {
         return Ok(true);
     }
     let mut entries = dir.read_dir().map_err(Error::file("read", dir))?;
-    Ok(entries.next().is_none())
+    // Another process may have made its database since we looked.
+    Ok(entries.next().is_none() || dir.join(DATABASE).exists())
 }
 
 /// Makes the database file, or makes an old one private.

@@ -73,6 +73,8 @@ impl Store {
         let database = dir.join(DATABASE);
         let connection = {
             let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nor two processes: they would find each other's database half made.
+            let _alone = files::alone_in(dir, options.busy_timeout);
             files::prepare_dir(dir)?;
             files::prepare_database(&database)?;
             schema::open_writer(&database, &options).map_err(|err| err.at(&database))?
