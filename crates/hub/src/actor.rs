@@ -78,9 +78,9 @@ pub(crate) struct Actor {
     left_frames: Option<FrameBuf>,
     /// Large values that were given to us to be stored with what comes next.
     blobs: Vec<(BlobRef, Vec<u8>)>,
-    /// Raw bytes since the log was capped last, and the cap that is under way.
+    /// Raw bytes since the log was looked after, and the upkeep that is under way.
     raw_bytes: u64,
-    capping: Option<oneshot::Receiver<Result<Capped, tieline_store::Error>>>,
+    upkeep: Option<oneshot::Receiver<Result<Capped, tieline_store::Error>>>,
     /// The running process does not fit the configuration any more.
     stale: bool,
     turn_deadline: Option<Instant>,
@@ -177,7 +177,7 @@ impl Actor {
             left_frames: None,
             blobs: Vec::new(),
             raw_bytes: 0,
-            capping: None,
+            upkeep: None,
             stale: false,
             turn_deadline: None,
             interrupt_deadline: None,
@@ -272,7 +272,7 @@ impl Actor {
             self.notified.as_ref().map(|(.., deadline)| *deadline),
         ];
         let deadline = deadlines.into_iter().flatten().min();
-        let Self { pipeline, inbox, live, capping, .. } = self;
+        let Self { pipeline, inbox, live, upkeep, .. } = self;
         let may_read = !pipeline.is_stalled();
         let agent = async {
             match live {
@@ -287,8 +287,8 @@ impl Actor {
             }
         };
         let capped = async {
-            match capping {
-                Some(capping) => clock::capped(capping).await,
+            match upkeep {
+                Some(upkeep) => clock::capped(upkeep).await,
                 None => std::future::pending().await,
             }
         };
@@ -698,8 +698,14 @@ impl Actor {
             live.write();
         }
         self.lay_to_rest(Some("closed")).await;
-        if let Some(mut capping) = self.capping.take() {
-            let dropped = clock::capped(&mut capping).await;
+        if let Some(mut upkeep) = self.upkeep.take() {
+            // It would wait for company that does not come any more.
+            let store = self.store.clone();
+            let flushed = tokio::task::spawn_blocking(move || store.flush()).await;
+            if let Ok(Err(error)) = flushed {
+                tracing::warn!(conversation = %self.key, %error, "the raw log was not looked after");
+            }
+            let dropped = clock::capped(&mut upkeep).await;
             self.tell_capped(dropped);
         }
         let closed = Closed { reason: "closed".to_owned() };

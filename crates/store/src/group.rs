@@ -13,6 +13,7 @@ use crate::number::{from_sql, to_sql};
 use crate::packer::Packer;
 use crate::remove::delete_segments;
 use crate::segment::Tail;
+use crate::upkeep::{Capped, KeptUp, Upkeep};
 
 /// What became of one batch. A refused one has written nothing.
 pub(crate) enum Verdict {
@@ -80,43 +81,23 @@ impl<'a> Group<'a> {
         Ok(Verdict::Accepted)
     }
 
-    /// Makes one compressed segment of the frames so far.
-    pub(crate) fn compact(&mut self, claim: &Claim) -> Result<(), Error> {
+    /// Makes one compressed segment of the frames that lay there before this transaction, and drops
+    /// the oldest of them if they are too many.
+    ///
+    /// # Errors
+    /// The transaction is to be rolled back; what only this conversation cannot have is in the
+    /// inner one.
+    pub(crate) fn keep_up(&mut self, upkeep: &Upkeep) -> Result<KeptUp, Error> {
         let connection = self.connection;
-        let Some(touched) = self.touch(claim)? else { return Err(claim.lost()) };
+        let Some(touched) = self.touch(&upkeep.claim)? else {
+            return Ok(Err(upkeep.claim.lost()));
+        };
         let tail = touched.tail;
-        tail.compact(connection, self.packer)
-    }
-
-    /// Drops the oldest frames until no more than `most` bytes of them lie on disk. Says how many
-    /// frames and bytes went.
-    pub(crate) fn cap(&mut self, claim: &Claim, most: u64) -> Result<(u64, u64), Error> {
-        let connection = self.connection;
-        let Some(touched) = self.touch(claim)? else { return Err(claim.lost()) };
-        let (id, tail_first) = (touched.tail.conversation, touched.tail.first);
-        let mut statement = connection.prepare_cached(
-            "SELECT first, length(data) FROM segments WHERE conversation = ?1 ORDER BY first DESC",
-        )?;
-        let mut rows = statement.query([id])?;
-        let mut kept = 0;
-        let mut through = None;
-        while let Some(row) = rows.next()? {
-            let first: i64 = row.get(0)?;
-            kept += from_sql(row.get(1)?);
-            // What is still being merged stays.
-            if kept > most && from_sql(first) < tail_first {
-                through = Some(first);
-                break;
-            }
+        tail.compact(connection, self.packer)?;
+        match upkeep.most {
+            Some(most) => cap(connection, &tail, most).map(Ok),
+            None => Ok(Ok(Capped::default())),
         }
-        let mut dropped = (0, 0);
-        while let Some(through) = through {
-            match delete_segments(connection, id, through)? {
-                (0, _) => break,
-                (n_frames, bytes) => dropped = (dropped.0 + n_frames, dropped.1 + bytes),
-            }
-        }
-        Ok(dropped)
     }
 
     /// Writes the frames and the conversations' rows.
@@ -157,6 +138,37 @@ impl<'a> Group<'a> {
             row.owner.as_deref() == Some(&*claim.owner) && row.epoch == claim.epoch.0
         }))
     }
+}
+
+/// Drops the oldest frames until no more than `most` bytes of them lie on disk.
+fn cap(connection: &Connection, tail: &Tail, most: u64) -> Result<Capped, Error> {
+    let id = tail.conversation;
+    let mut statement = connection.prepare_cached(
+        "SELECT first, length(data) FROM segments WHERE conversation = ?1 ORDER BY first DESC",
+    )?;
+    let mut rows = statement.query([id])?;
+    let mut kept = 0;
+    let mut through = None;
+    while let Some(row) = rows.next()? {
+        let first: i64 = row.get(0)?;
+        kept += from_sql(row.get(1)?);
+        // What is still being merged stays.
+        if kept > most && from_sql(first) < tail.first {
+            through = Some(first);
+            break;
+        }
+    }
+    let mut dropped = Capped::default();
+    while let Some(through) = through {
+        match delete_segments(connection, id, through)? {
+            (0, _) => break,
+            (n_frames, bytes) => {
+                dropped.n_frames += n_frames;
+                dropped.bytes += bytes;
+            }
+        }
+    }
+    Ok(dropped)
 }
 
 fn load<'a>(connection: &Connection, id: i64) -> Result<Option<Touched<'a>>, Error> {

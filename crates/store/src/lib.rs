@@ -43,6 +43,7 @@ mod remove;
 mod schema;
 mod segment;
 mod store;
+mod upkeep;
 mod writer;
 
 use std::time::Duration;
@@ -61,7 +62,8 @@ pub use owner::Owner;
 pub use prune::{GcOptions, GcReport};
 pub use read::{RequestState, StoredEvent, StoredRequest};
 pub use remove::Deleted;
-pub use store::{Capped, Store};
+pub use store::Store;
+pub use upkeep::Capped;
 
 /// Limits of a store.
 #[derive(Debug, Clone)]
@@ -76,6 +78,8 @@ pub struct Options {
     pub group_max_bytes: usize,
     /// No more events than this are taken from the queue for one commit.
     pub group_max_events: usize,
+    /// Upkeep of frames waits no longer than this for something to go along with.
+    pub upkeep_wait: Duration,
     /// Frames are compressed in segments of about this size.
     pub segment_bytes: usize,
     /// How long to wait for another process that is writing.
@@ -94,6 +98,7 @@ impl Default for Options {
             group_bytes: 64 << 10,
             group_max_bytes: 256 << 10,
             group_max_events: 512,
+            upkeep_wait: Duration::from_secs(1),
             segment_bytes: 256 << 10,
             busy_timeout: Duration::from_secs(20),
             cache_kib: 1024,

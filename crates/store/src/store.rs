@@ -23,6 +23,7 @@ use crate::packer::Packer;
 use crate::prune::{self, GcOptions, GcReport};
 use crate::read::{self, Readers, StoredEvent, StoredRequest};
 use crate::remove::{self, Deleted};
+use crate::upkeep::{Capped, Upkeep};
 use crate::writer::{self, Append, Desk, Job};
 use crate::{Options, schema, segment};
 
@@ -53,15 +54,6 @@ const ROOM_UNIT: usize = 1024;
 /// Two threads that made the database at the same time could unlock each other's; see
 /// [`files::prepare_database`].
 static OPENING: Mutex<()> = Mutex::new(());
-
-/// What a cap on raw frames dropped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Capped {
-    /// How many frames.
-    pub n_frames: u64,
-    /// Their bytes, as they lay on disk.
-    pub bytes: u64,
-}
 
 impl Store {
     /// Opens the store in a directory, making both if need be.
@@ -194,41 +186,19 @@ impl Store {
         }
     }
 
-    /// Compresses the frames so far, after everything that was queued before. For the end of a
-    /// turn; nobody needs to wait for it.
-    pub fn compact(&self, lease: &Lease) -> Commit {
-        let (reply, commit) = Commit::channel();
-        let claim = lease.claim.clone();
-        let work = move |desk: &mut Desk| {
-            let result = desk
-                .transact(|group| group.compact(&claim))
-                .map_err(|error| Rejected { error, batch: None });
-            if let Err(Err(rejected)) = reply.send(result) {
-                tracing::warn!(error = %rejected.error, "frames were not compressed");
-            }
-        };
-        // A writer that is gone drops the work and with it the sender: the commit says so.
-        if self.inner.send(Job::Run(Box::new(work))).is_err() {
-            tracing::warn!("frames were not compressed: the store is closed");
-        }
-        commit
-    }
-
-    /// Keeps at most so many bytes of this conversation's raw frames on disk; the oldest go. Events
-    /// stay. After everything that was queued before.
-    pub fn cap_frames(&self, lease: &Lease, most: u64) -> oneshot::Receiver<Result<Capped, Error>> {
+    /// Compresses the frames so far, and keeps at most so many bytes of them on disk; the oldest go.
+    /// Events stay. For the end of a turn: it is done within [`Options::upkeep_wait`], after
+    /// everything that was queued before, and before what [`flush`](Self::flush) waits for.
+    pub fn keep_up(
+        &self,
+        lease: &Lease,
+        most: Option<u64>,
+    ) -> oneshot::Receiver<Result<Capped, Error>> {
         let (reply, capped) = oneshot::channel();
-        let claim = lease.claim.clone();
-        let work = move |desk: &mut Desk| {
-            let result = desk.transact(|group| group.cap(&claim, most));
-            let result = result.map(|(n_frames, bytes)| Capped { n_frames, bytes });
-            if let Err(Err(error)) = reply.send(result) {
-                tracing::warn!(%error, "raw frames were not capped");
-            }
-        };
-        // A writer that is gone drops the work and with it the sender: the receiver says so.
-        if self.inner.send(Job::Run(Box::new(work))).is_err() {
-            tracing::warn!("raw frames were not capped: the store is closed");
+        let upkeep = Upkeep { claim: lease.claim.clone(), most, reply };
+        // A writer that is gone drops the sender: the receiver says so.
+        if self.inner.send(Job::Upkeep(upkeep)).is_err() {
+            tracing::warn!("raw frames were not looked after: the store is closed");
         }
         capped
     }
@@ -419,7 +389,7 @@ impl Inner {
         match self.send(Job::Append(append)) {
             Ok(()) => commit,
             Err(Job::Append(append)) => closed(*append.batch),
-            Err(Job::Run(_)) => commit,
+            Err(Job::Run(_) | Job::Upkeep(_)) => commit,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! It takes what is queued, writes it in one transaction and answers after the `fsync`. A batch
 //! somebody waits for is committed as soon as nothing else is queued; frames alone wait up to
-//! [`Options::group_wait`] for company.
+//! [`Options::group_wait`] for company, and upkeep up to [`Options::upkeep_wait`]: it then goes
+//! along with whatever is committed, so that nobody waits for the disk because of it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
@@ -16,12 +17,17 @@ use crate::error::{Error, Rejected};
 use crate::group::{Group, Verdict};
 use crate::lease::Claim;
 use crate::packer::Packer;
+use crate::upkeep::{KeptUp, Upkeep, Waiting};
 
 /// Work for the writer, done in the order it comes.
 pub(crate) enum Job {
     Append(Append),
-    Run(Box<dyn FnOnce(&mut Desk) + Send>),
+    Upkeep(Upkeep),
+    /// Done alone, after everything that came before it, upkeep included.
+    Run(Work),
 }
+
+type Work = Box<dyn FnOnce(&mut Desk) + Send>;
 
 /// A batch to be written.
 pub(crate) struct Append {
@@ -47,14 +53,24 @@ const CHECKPOINT: usize = 4 << 20;
 
 /// Works until every sender is gone and the queue is empty.
 pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
+    let mut waiting = Waiting::new(options.upkeep_wait);
     let mut log_bytes = 0;
-    while let Ok(job) = jobs.recv() {
-        let (group, then) = gather(job, jobs, options);
-        if !group.is_empty() {
-            log_bytes += LOG_PER_COMMIT + group.iter().map(|job| job.batch.weight()).sum::<usize>();
-            desk.commit(group);
-        }
+    loop {
+        let first = match waiting.left() {
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(left) => jobs.recv_timeout(left),
+        };
+        let due = waiting.take_due();
+        let gathered = match first {
+            Ok(job) => gather(job, jobs, options),
+            Err(RecvTimeoutError::Timeout) => Gathered::default(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let Gathered { group, upkeep, then } = gathered;
+        log_bytes += desk.commit(group, due);
+        waiting.add(upkeep);
         if let Some(work) = then {
+            log_bytes += desk.commit(Vec::new(), waiting.take());
             work(&mut desk);
         }
         if log_bytes >= CHECKPOINT {
@@ -62,30 +78,43 @@ pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
             desk.checkpoint();
         }
     }
+    desk.commit(Vec::new(), waiting.take());
 }
 
-type Work = Box<dyn FnOnce(&mut Desk) + Send>;
+/// What was taken from the queue at once.
+#[derive(Default)]
+struct Gathered {
+    /// What is to be committed together.
+    group: Vec<Append>,
+    /// What can wait.
+    upkeep: Vec<Upkeep>,
+    /// What comes right after it.
+    then: Option<Work>,
+}
 
-/// Collects what is to be committed together, and the work that comes right after it.
-fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> (Vec<Append>, Option<Work>) {
+fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> Gathered {
     let deadline = Instant::now() + options.group_wait;
-    let mut group = Vec::new();
+    let mut gathered = Gathered::default();
     let (mut n_events, mut n_bytes, mut is_durable) = (0, 0, false);
     let mut job = first;
     loop {
         match job {
-            Job::Run(work) => return (group, Some(work)),
+            Job::Run(work) => {
+                gathered.then = Some(work);
+                return gathered;
+            }
+            Job::Upkeep(upkeep) => gathered.upkeep.push(upkeep),
             Job::Append(append) => {
                 n_events += append.batch.events.len();
                 n_bytes += append.batch.weight();
                 is_durable |= append.batch.is_durable();
-                group.push(append);
+                gathered.group.push(append);
             }
         }
         if n_bytes >= options.group_max_bytes || n_events >= options.group_max_events {
-            return (group, None);
+            return gathered;
         }
-        let may_wait = !is_durable && n_bytes < options.group_bytes;
+        let may_wait = !gathered.group.is_empty() && !is_durable && n_bytes < options.group_bytes;
         job = match jobs.try_recv() {
             Ok(job) => job,
             Err(TryRecvError::Empty) if may_wait => {
@@ -93,54 +122,64 @@ fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> (Vec<Append>, 
                 match jobs.recv_timeout(left) {
                     Ok(job) => job,
                     Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                        return (group, None);
+                        return gathered;
                     }
                 }
             }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return (group, None),
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => return gathered,
         };
     }
 }
 
 impl Desk {
-    /// Runs work in a transaction of its own.
-    pub(crate) fn transact<T>(
-        &mut self,
-        work: impl FnOnce(&mut Group<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let step = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut group = Group::new(&step, &mut self.packer, self.segment_bytes);
-        let value = work(&mut group)?;
-        group.finish()?;
-        step.commit()?;
-        Ok(value)
-    }
-
     /// Commits the batches together, or, when that fails, one by one: the trouble of one
-    /// conversation is not the others'.
-    fn commit(&mut self, group: Vec<Append>) {
-        match self.write(&group) {
-            Ok(verdicts) => answer_all(group, verdicts),
-            Err(error) if group.len() == 1 => answer_all(group, vec![Verdict::Refused(error)]),
+    /// conversation is not the others'. Says about how many bytes the log grew.
+    fn commit(&mut self, group: Vec<Append>, upkeep: Vec<Upkeep>) -> usize {
+        if group.is_empty() && upkeep.is_empty() {
+            return 0;
+        }
+        let n_bytes = group.iter().map(|append| append.batch.weight()).sum::<usize>()
+            + upkeep.len() * LOG_PER_COMMIT;
+        let is_alone = group.len() + upkeep.len() == 1;
+        match self.write(&group, &upkeep) {
+            Ok((verdicts, capped)) => {
+                answer_all(group, verdicts);
+                upkeep.into_iter().zip(capped).for_each(|(upkeep, capped)| upkeep.answer(capped));
+            }
+            Err(error) if is_alone => {
+                let mut error = Some(error);
+                answer_all(group, error.take_if(|_| upkeep.is_empty()).map(Verdict::Refused));
+                upkeep.into_iter().zip(error).for_each(|(upkeep, err)| upkeep.answer(Err(err)));
+            }
             Err(error) => {
                 tracing::debug!(n_batches = group.len(), %error, "group failed, going one by one");
                 for append in group {
-                    self.commit(vec![append]);
+                    self.commit(vec![append], Vec::new());
+                }
+                for upkeep in upkeep {
+                    self.commit(Vec::new(), vec![upkeep]);
                 }
             }
         }
+        n_bytes + LOG_PER_COMMIT
     }
 
-    fn write(&mut self, group: &[Append]) -> Result<Vec<Verdict>, Error> {
+    fn write(
+        &mut self,
+        group: &[Append],
+        upkeep: &[Upkeep],
+    ) -> Result<(Vec<Verdict>, Vec<KeptUp>), Error> {
         let step = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut open = Group::new(&step, &mut self.packer, self.segment_bytes);
         let verdicts = group
             .iter()
             .map(|append| open.add(&append.claim, &append.batch))
             .collect::<Result<Vec<_>, _>>()?;
+        let capped =
+            upkeep.iter().map(|upkeep| open.keep_up(upkeep)).collect::<Result<Vec<_>, _>>()?;
         open.finish()?;
         step.commit()?;
-        Ok(verdicts)
+        Ok((verdicts, capped))
     }
 
     fn checkpoint(&mut self) {
@@ -154,7 +193,7 @@ impl Desk {
     }
 }
 
-fn answer_all(group: Vec<Append>, verdicts: Vec<Verdict>) {
+fn answer_all(group: Vec<Append>, verdicts: impl IntoIterator<Item = Verdict>) {
     for (Append { batch, reply, room, .. }, verdict) in group.into_iter().zip(verdicts) {
         drop(room);
         let answer = match verdict {

@@ -13,12 +13,12 @@ use crate::conversation::Notification;
 
 /// What a cap on the raw log dropped. One that failed is tried again after the next turn.
 pub(super) async fn capped(
-    capping: &mut oneshot::Receiver<Result<Capped, tieline_store::Error>>,
+    upkeep: &mut oneshot::Receiver<Result<Capped, tieline_store::Error>>,
 ) -> Option<Capped> {
-    match capping.await {
+    match upkeep.await {
         Ok(Ok(dropped)) => Some(dropped),
         Ok(Err(error)) => {
-            tracing::warn!(%error, "the raw log was not capped");
+            tracing::warn!(%error, "the raw log was not looked after");
             None
         }
         // The store is closed, and said so.
@@ -50,7 +50,7 @@ impl Actor {
 
     /// The raw log was capped; what went is told.
     pub(super) fn tell_capped(&mut self, dropped: Option<Capped>) {
-        self.capping = None;
+        self.upkeep = None;
         let Some(Capped { n_frames: 1.., bytes }) = dropped else { return };
         let n_frames = dropped.map_or(0, |it| it.n_frames);
         let text = format!(

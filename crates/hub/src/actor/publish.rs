@@ -78,21 +78,18 @@ impl Actor {
                 self.pipeline.submit(batch, Vec::new()).await;
             }
         }
-        if turn_ended {
-            // Nobody waits for it: the frames are stored either way.
-            drop(self.store.compact(self.pipeline.lease()));
-        }
-        self.cap_raw_log(turn_ended);
+        self.keep_up_raw_log(turn_ended);
     }
 
-    /// Keeps the raw log below its cap: after each turn, and within one that writes a lot.
-    fn cap_raw_log(&mut self, turn_ended: bool) {
-        let Some(most) = self.limits.raw_bytes else { return };
+    /// Compresses the raw log and keeps it below its cap: after each turn, and within one that
+    /// writes a lot.
+    fn keep_up_raw_log(&mut self, turn_ended: bool) {
         // Compression makes several raw bytes one on disk, so this is early enough.
-        let is_due = self.raw_bytes > most / 4 || turn_ended;
-        if is_due && self.capping.is_none() {
+        let is_long = self.limits.raw_bytes.is_some_and(|most| self.raw_bytes > most / 4);
+        // What waits already will see what there is now, too.
+        if (turn_ended || is_long) && self.upkeep.is_none() {
             self.raw_bytes = 0;
-            self.capping = Some(self.store.cap_frames(self.pipeline.lease(), most));
+            self.upkeep = Some(self.store.keep_up(self.pipeline.lease(), self.limits.raw_bytes));
         }
     }
 

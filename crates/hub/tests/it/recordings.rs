@@ -35,7 +35,9 @@ fn check(store: &Store, n: usize, recorded: &[u8]) {
     }
     let batch = Batch { frames, ..Batch::default() };
     store.append_blocking(&lease, batch).wait().unwrap();
-    store.compact(&lease).wait().unwrap();
+    let kept_up = store.keep_up(&lease, None);
+    store.flush().unwrap();
+    kept_up.blocking_recv().unwrap().unwrap();
     let mut out = Vec::new();
     store.export_frames(&key, &[Direction::Out], &mut out).unwrap();
     assert!(out == recorded, "recording {n} changed");

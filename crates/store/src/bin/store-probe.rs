@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tieline_event::{BlobRef, ConversationKey, FrameNo, Seq, Timestamp};
 use tieline_store::{
@@ -58,7 +58,11 @@ fn hold(dir: &Path, key: &str) -> Outcome {
 
 /// Writes until it is killed. A line is the number of an event that is on disk.
 fn write(dir: &Path, key: &str) -> Outcome {
-    let options = Options { segment_bytes: 16 << 10, ..Options::default() };
+    let options = Options {
+        segment_bytes: 16 << 10,
+        upkeep_wait: Duration::from_millis(1),
+        ..Options::default()
+    };
     let store = Store::open(dir, options)?;
     let lease = acquire(&store, key)?;
     let (mut seq, mut frame) = (lease.next_seq, lease.next_frame);
@@ -69,7 +73,7 @@ fn write(dir: &Path, key: &str) -> Outcome {
         let commit = store.append_blocking(&lease, next);
         under_way.push_back((Seq(seq.0 - 1), commit));
         if seq.0.is_multiple_of(16) {
-            drop(store.compact(&lease));
+            drop(store.keep_up(&lease, None));
         }
         while under_way.len() > 4 {
             if let Some((written, commit)) = under_way.pop_front() {

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use tieline_event::{FrameNo, Timestamp};
-use tieline_store::{Batch, Direction, FrameBuf, Options};
+use tieline_store::{Batch, Capped, Direction, Error, FrameBuf, Options};
 
 use crate::support::{Bench, all_frames, assert_whole, frames, key};
 
@@ -78,7 +78,7 @@ proptest! {
                     drop(bench.store.append_blocking(&lease, Batch { frames, ..Batch::default() }));
                 }
                 Step::Wait => bench.store.flush().unwrap(),
-                Step::Compact => bench.store.compact(&lease).wait().unwrap(),
+                Step::Compact => drop(bench.store.keep_up(&lease, None)),
             }
         }
         bench.store.flush().unwrap();
@@ -107,17 +107,60 @@ fn small_chunks_become_compressed_segments() {
     };
     append(20);
     assert_eq!(bench.store.stats().unwrap().n_segments, 20);
-    bench.store.compact(&lease).wait().unwrap();
+    bench.keep_up(&lease, None);
     let stats = bench.store.stats().unwrap();
     assert_eq!(stats.n_segments, 1);
     assert!(stats.frame_bytes * 10 < stats.frame_raw_bytes, "{stats:?}");
     // A short turn's segment is merged with the next ones until it is of full size.
     append(300);
-    bench.store.compact(&lease).wait().unwrap();
+    bench.keep_up(&lease, None);
     let stats = bench.store.stats().unwrap();
     assert_eq!((stats.n_segments, stats.n_frames), (2, 320));
     assert!(all_frames(&bench.store, "a").iter().all(|(_, bytes)| *bytes == line));
     assert_whole(&bench.store);
+}
+
+#[test]
+fn upkeep_is_done_after_its_wait_whether_or_not_something_else_is_written() {
+    let upkeep_wait = std::time::Duration::from_millis(1);
+    let bench = Bench::with(Options { upkeep_wait, ..Options::default() });
+    let lease = bench.lease("a");
+    let mut first = lease.next_frame;
+    let mut append = || {
+        let batch = frames(first, &[b"line"]);
+        first = batch.frames.next();
+        bench.store.append_blocking(&lease, batch)
+    };
+    for _ in 0..5 {
+        append().wait().unwrap();
+    }
+    let alone = bench.store.keep_up(&lease, None);
+    assert_eq!(alone.blocking_recv().unwrap().unwrap(), Capped::default());
+    assert_eq!(bench.store.stats().unwrap().n_segments, 1);
+    let in_company = bench.store.keep_up(&lease, None);
+    let commits: Vec<_> = std::iter::repeat_with(append).take(5).collect();
+    commits.into_iter().for_each(|commit| commit.wait().unwrap());
+    in_company.blocking_recv().unwrap().unwrap();
+    assert_eq!(all_frames(&bench.store, "a").len(), 10);
+    assert_whole(&bench.store);
+}
+
+#[test]
+fn upkeep_without_a_lease_is_refused_and_the_others_go_on() {
+    let bench = Bench::new();
+    let (lost, kept) = (bench.lease("a"), bench.lease("b"));
+    bench.store.append_blocking(&kept, frames(kept.next_frame, &[b"1"])).wait().unwrap();
+    bench
+        .store
+        .append_blocking(&kept, frames(FrameNo(kept.next_frame.0 + 1), &[b"2"]))
+        .wait()
+        .unwrap();
+    bench.store.release(bench.lease("a")).unwrap();
+    let (refused, done) = (bench.store.keep_up(&lost, None), bench.store.keep_up(&kept, None));
+    bench.store.flush().unwrap();
+    assert!(matches!(refused.blocking_recv().unwrap(), Err(Error::LostLease { .. })));
+    done.blocking_recv().unwrap().unwrap();
+    assert_eq!(bench.store.stats().unwrap().n_segments, 1);
 }
 
 #[test]
@@ -137,9 +180,9 @@ fn a_cap_drops_the_oldest_frames_and_says_how_many() {
         let batch = frames(first, &[&line]);
         first = batch.frames.next();
         bench.store.append_blocking(&lease, batch).wait().unwrap();
-        bench.store.compact(&lease).wait().unwrap();
+        bench.keep_up(&lease, None);
     }
-    let cap = |most| bench.store.cap_frames(&lease, most).blocking_recv().unwrap().unwrap();
+    let cap = |most| bench.keep_up(&lease, Some(most));
     assert_eq!(cap(10_000_000).n_frames, 0);
     let dropped = cap(1_000_000);
     assert_eq!(dropped.n_frames, 2);

@@ -1,7 +1,7 @@
 use tieline_event::Epoch;
 use tieline_store::Error;
 
-use crate::support::{Bench, Probe, assert_whole, events, key, new, open, seqs};
+use crate::support::{Bench, Probe, assert_whole, events, keep_up, key, new, open, seqs};
 
 #[test]
 fn second_process_is_told_who_holds_it_and_takes_over_from_the_dead() {
@@ -84,8 +84,8 @@ fn stale_writer_is_refused_and_writes_nothing() {
 
     let rejected = bench.store.append_blocking(&stale, events([2])).wait().unwrap_err();
     assert!(matches!(rejected.error, Error::LostLease { epoch: Epoch(1), .. }), "{rejected:?}");
-    let rejected = bench.store.compact(&stale).wait().unwrap_err();
-    assert!(matches!(rejected.error, Error::LostLease { .. }));
+    let refused = keep_up(&bench.store, &stale, None).unwrap_err();
+    assert!(matches!(refused, Error::LostLease { .. }));
     bench.store.release(stale).unwrap();
     other.append_blocking(&lease, events([2])).wait().unwrap();
     assert_eq!(seqs(&other, "a"), [1, 2]);

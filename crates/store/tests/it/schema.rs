@@ -6,7 +6,7 @@ use tieline_event::{BlobRef, FrameNo, Seq};
 use tieline_store::{Batch, ConversationChange, Error, Options, RequestChange, Store};
 
 use crate::requests::request;
-use crate::support::{all_frames, assert_whole, events, frames, key, new, open, seqs};
+use crate::support::{all_frames, assert_whole, events, frames, keep_up, key, new, open, seqs};
 
 #[test]
 fn newer_schema_is_refused_and_left_as_it_is() {
@@ -58,7 +58,7 @@ fn fill(store: &Store) {
         ..events(1..=3)
     };
     store.append_blocking(&lease, batch).wait().unwrap();
-    store.compact(&lease).wait().unwrap();
+    keep_up(store, &lease, None).unwrap();
     let rest = frames(FrameNo(lease.next_frame.0 + 3), &[b"tail"]);
     store.append_blocking(&lease, rest).wait().unwrap();
     store.release(lease).unwrap();

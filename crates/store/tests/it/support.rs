@@ -7,7 +7,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use tempfile::TempDir;
 use tieline_event::{ConversationKey, FrameNo, Mode, Seq, Timestamp};
-use tieline_store::{Batch, Direction, FrameBuf, Lease, NewConversation, NewEvent, Options, Store};
+use tieline_store::{
+    Batch, Capped, Direction, Error, FrameBuf, Lease, NewConversation, NewEvent, Options, Store,
+};
 
 /// A store in a directory of its own.
 pub(crate) struct Bench {
@@ -28,6 +30,17 @@ impl Bench {
     pub(crate) fn lease(&self, name: &str) -> Lease {
         self.store.acquire(&key(name), new()).unwrap()
     }
+
+    /// Looks after the frames at once.
+    pub(crate) fn keep_up(&self, lease: &Lease, most: Option<u64>) -> Capped {
+        keep_up(&self.store, lease, most).unwrap()
+    }
+}
+
+pub(crate) fn keep_up(store: &Store, lease: &Lease, most: Option<u64>) -> Result<Capped, Error> {
+    let capped = store.keep_up(lease, most);
+    store.flush().unwrap();
+    capped.blocking_recv().unwrap()
 }
 
 pub(crate) fn open(dir: &Path) -> Store {
