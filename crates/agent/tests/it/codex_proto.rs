@@ -656,12 +656,47 @@ fn a_no_that_stops_stops_the_turn_whatever_was_asked() {
 }
 
 #[test]
+fn a_server_of_tools_that_asks_gets_what_people_say() {
+    const FORM: &str = r#"{"id":"","msg":{"type":"elicitation_request","server_name":"docs","id":"q-1","message":"Which colour?","request":{"message":"Which colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string","enum":["red","blue"]},"sure":{"type":"boolean"}}}}}}"#;
+    const PLAIN: &str = r#"{"id":"","msg":{"type":"elicitation_request","server_name":"docs","id":7,"message":"Go on?"}}"#;
+    let answers = [
+        ("colour".to_owned(), vec!["blue".to_owned()]),
+        ("sure".to_owned(), vec!["yes".to_owned()]),
+    ];
+    let filled = Answer::Answers { answers: answers.into() };
+    let yes = Answer::Allow { scope: Scope::Once, input: None, mode: None };
+    let no = Answer::Deny { message: None, stop: false };
+    let op = |id: Value, decision: &str, content: Value| {
+        let mut op = json!({"type": "resolve_elicitation", "server_name": "docs", "request_id": id, "decision": decision});
+        if !content.is_null() {
+            op["content"] = content;
+        }
+        op
+    };
+    for (asked, answer, expected) in [
+        (FORM, &filled, op(json!("q-1"), "accept", json!({"colour": "blue", "sure": true}))),
+        (FORM, &no, op(json!("q-1"), "decline", Value::Null)),
+        (PLAIN, &yes, op(json!(7), "accept", json!({}))),
+        (PLAIN, &no, op(json!(7), "decline", Value::Null)),
+    ] {
+        let mut replay = after(&[asked]);
+        let (_, request) = replay.requests.pop().unwrap();
+        replay.session.answer(&request, answer, Origin::Human, None).unwrap();
+        replay.settle();
+        assert_eq!(replay.written[0]["op"], expected, "{asked}");
+    }
+    let mut replay = after(&[PLAIN]);
+    let (_, request) = replay.requests.pop().unwrap();
+    let stop = Answer::Deny { message: None, stop: true };
+    replay.session.answer(&request, &stop, Origin::Human, None).unwrap();
+    replay.settle();
+    let ops: Vec<Value> = replay.written.iter().map(|line| line["op"].clone()).collect();
+    assert_eq!(ops, [op(json!(7), "cancel", Value::Null), json!({"type": "interrupt"})]);
+}
+
+#[test]
 fn nothing_the_agent_asks_is_left_without_an_answer() {
     let cases = [
-        (
-            r#"{"type":"elicitation_request","server_name":"docs","id":7,"message":"?"}"#,
-            json!({"type": "resolve_elicitation", "server_name": "docs", "request_id": 7, "decision": "decline"}),
-        ),
         (
             r#"{"type":"dynamic_tool_call_request","callId":"c","turnId":"1","tool":"x","arguments":{}}"#,
             json!({"type": "dynamic_tool_response", "id": "c", "response": {"success": false, "contentItems": [{"type": "inputText", "text": "there is no such tool"}]}}),

@@ -1,5 +1,7 @@
 //! What the agent asks, and how it is answered.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tieline_event::{
     Answer, Approval, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel, Question,
     QuestionOption, Request, RequestBody, RequestId, Scope,
@@ -10,6 +12,7 @@ use tieline_wire::text::Str;
 
 use super::ProtoDriver;
 use crate::codex::{Version, file_changes};
+use crate::form;
 use crate::ledger::{Ledger, Meta};
 use crate::sqeq::command;
 use crate::words::{allow, allow_session, deny, first_line, stop};
@@ -27,33 +30,55 @@ pub(super) struct Asked {
     what: What,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum What {
     Command,
     Patch,
     Questions,
+    Form(Form),
+}
+
+/// What a server of tools asks.
+#[derive(Debug)]
+struct Form {
+    server: String,
+    schema: Option<Box<RawValue>>,
+}
+
+/// The parts of a server's question that we show.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Wanted {
+    #[serde(alias = "requestedSchema")]
+    requested_schema: Option<Box<RawValue>>,
+    url: Option<String>,
 }
 
 impl Asked {
     /// Whether a no can stop the task by itself.
     pub(super) fn stops(&self) -> bool {
-        self.what != What::Questions
+        matches!(self.what, What::Command | What::Patch)
     }
 
     /// What is submitted as the answer, or why it is none.
     pub(super) fn answer(&self, answer: &Answer) -> Result<Op<'static>, String> {
         let id = Str::Owned(self.id.clone());
-        if self.what == What::Questions {
-            let answers = match answer {
-                Answer::Answers { answers } => answers
-                    .iter()
-                    .map(|(id, given)| (id.clone(), sqeq::AnswerList { answers: given.clone() }))
-                    .collect(),
-                _ => Default::default(),
-            };
-            let response = sqeq::Answers { answers };
-            return Ok(Op::UserInputAnswer(sqeq::UserInputAnswer { id, response }));
-        }
+        let is_patch = match &self.what {
+            What::Form(form) => return form.answer(&self.id, answer),
+            What::Questions => {
+                let answers = match answer {
+                    Answer::Answers { answers } => {
+                        let list = |given: &Vec<_>| sqeq::AnswerList { answers: given.clone() };
+                        answers.iter().map(|(id, given)| (id.clone(), list(given))).collect()
+                    }
+                    _ => Default::default(),
+                };
+                let response = sqeq::Answers { answers };
+                return Ok(Op::UserInputAnswer(sqeq::UserInputAnswer { id, response }));
+            }
+            What::Command => false,
+            What::Patch => true,
+        };
         let decision = match answer {
             Answer::Allow { input: Some(_), .. } => {
                 return Err("Codex takes a yes or a no, but no changed input".to_owned());
@@ -66,14 +91,33 @@ impl Asked {
             Answer::Deny { stop: false, .. } => Decision::Denied,
             Answer::Deny { stop: true, .. } => Decision::Abort,
         };
-        Ok(approval(self.what, id, decision))
+        Ok(match is_patch {
+            true => Op::PatchApproval(sqeq::PatchApproval { id, decision }),
+            false => Op::ExecApproval(sqeq::ExecApproval { id, decision, turn_id: None }),
+        })
     }
 }
 
-fn approval(what: What, id: Str<'static>, decision: Decision<'static>) -> Op<'static> {
-    match what {
-        What::Patch => Op::PatchApproval(sqeq::PatchApproval { id, decision }),
-        _ => Op::ExecApproval(sqeq::ExecApproval { id, decision, turn_id: None }),
+impl Form {
+    fn answer(&self, id: &str, answer: &Answer) -> Result<Op<'static>, String> {
+        let nothing = || serde_json::json!({});
+        let (decision, content) = match (answer, self.schema.as_deref()) {
+            (Answer::Answers { answers }, Some(schema)) => {
+                ("accept", Some(form::fill(schema, answers)))
+            }
+            (Answer::Allow { input: None, .. }, _) => ("accept", Some(nothing())),
+            (Answer::Deny { stop: true, .. }, _) => ("cancel", None),
+            (Answer::Deny { .. }, _) => ("decline", None),
+            _ => return Err("this request wants a yes or a no".to_owned()),
+        };
+        let request_id = RawValue::from_string(id.to_owned()).map(Raw::Owned);
+        Ok(Op::ResolveElicitation(sqeq::ResolveElicitation {
+            server_name: Str::Owned(self.server.clone()),
+            request_id: request_id.unwrap_or_default(),
+            decision: decision.into(),
+            content: content.and_then(|content| Raw::of(&content).ok()),
+            ..sqeq::ResolveElicitation::default()
+        }))
     }
 }
 
@@ -183,6 +227,9 @@ impl ProtoDriver {
         ledger: &mut Ledger,
     ) {
         let options = match &body {
+            RequestBody::Approval(_) if matches!(asked.what, What::Form(_)) => {
+                vec![allow(), deny(), stop()]
+            }
             RequestBody::Approval(_) => vec![allow(), allow_session(), deny(), stop()],
             _ => Vec::new(),
         };
@@ -204,22 +251,41 @@ impl ProtoDriver {
         }
     }
 
-    /// A server of tools asks. Nothing here can show its forms.
-    pub(super) fn decline_elicitation(
-        &mut self,
-        it: &sqeq::ElicitationRequest<'_>,
-        ledger: &mut Ledger,
-    ) {
-        let what = it.message.as_deref().unwrap_or("something");
-        let text = format!("{} asked {what:?}; declined", &*it.server_name);
-        ledger.notice(NoticeLevel::Warning, "request_refused", first_line(&text));
-        let answer = sqeq::ResolveElicitation {
-            server_name: it.server_name.clone(),
-            request_id: it.id.clone(),
-            decision: "decline".into(),
-            ..sqeq::ResolveElicitation::default()
+    /// A server of tools asks: a form to fill in, or a yes.
+    pub(super) fn elicitation(&mut self, it: &sqeq::ElicitationRequest<'_>, ledger: &mut Ledger) {
+        let server = it.server_name.to_string();
+        let message = it.message.as_deref().unwrap_or_default();
+        let wanted: Wanted = it.request.as_ref().and_then(Raw::read).unwrap_or_default();
+        let schema = wanted.requested_schema;
+        let questions = schema.as_deref().map(|schema| form::questions_of(message, schema));
+        let body = match questions.filter(|questions| !questions.is_empty()) {
+            Some(questions) => RequestBody::Question { questions },
+            None => RequestBody::Approval(Approval {
+                tool: server.clone(),
+                command: None,
+                path: wanted.url,
+                changes: Vec::new(),
+                input: None,
+                suggestions: Vec::new(),
+            }),
         };
-        self.submit(Op::ResolveElicitation(answer), ledger);
+        let reason = format!("asked by the MCP server {server}");
+        let title = match first_line(message) {
+            line if line.is_empty() => format!("{server} asks something"),
+            line => line,
+        };
+        let id = it.id.get().to_owned();
+        let asked = Asked { call: id.clone(), id, what: What::Form(Form { server, schema }) };
+        if ledger.current_turn().is_none() {
+            // Nobody is there who would see it.
+            let text = format!("{title}: {reason} between two turns; declined");
+            ledger.notice(NoticeLevel::Warning, "request_refused", first_line(&text));
+            if let Ok(op) = asked.answer(&Answer::deny("no turn is running")) {
+                self.submit(op, ledger);
+            }
+            return;
+        }
+        self.ask(asked, None, title, Some(&reason), body, ledger);
     }
 
     /// We offer no tools of our own.
@@ -267,7 +333,7 @@ impl ProtoDriver {
             "request_permissions" => return self.refuse_permission(&call, ledger),
             _ => return,
         };
-        let id = match what {
+        let id = match &what {
             What::Questions => sniffed.id.clone(),
             _ => self.approval_id(&sniffed.id, &call, None),
         };

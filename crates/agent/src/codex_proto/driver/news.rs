@@ -66,7 +66,7 @@ impl ProtoDriver {
             EventMsg::ExecApprovalRequest(it) => self.exec_approval(&event.id, it, ledger),
             EventMsg::ApplyPatchApprovalRequest(it) => self.patch_approval(&event.id, it, ledger),
             EventMsg::RequestUserInput(it) => self.user_input(&event.id, it, ledger),
-            EventMsg::ElicitationRequest(it) => self.decline_elicitation(it, ledger),
+            EventMsg::ElicitationRequest(it) => self.elicitation(it, ledger),
             EventMsg::DynamicToolCallRequest(it) => self.refuse_tool(it, ledger),
             EventMsg::RequestPermissions(it) => self.refuse_permissions(it, ledger),
             EventMsg::EnteredReviewMode(it) => self.review_begin(it, ledger),
