@@ -81,6 +81,16 @@ pub(crate) fn call_of(item: &Item) -> Option<Call> {
     }
 }
 
+/// Whether an item is what came of a call.
+pub(crate) fn is_output_of(item: &Item, call: &Call) -> bool {
+    match item.view() {
+        ItemView::FunctionCallOutput(it) | ItemView::CustomToolCallOutput(it) => {
+            *it.call_id == *call.id
+        }
+        _ => false,
+    }
+}
+
 /// Calls that have no output, in order.
 pub(crate) fn open_calls(items: &[Item]) -> Vec<Call> {
     let mut answered = HashSet::new();

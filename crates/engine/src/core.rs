@@ -9,6 +9,9 @@ use crate::context::Context;
 use crate::journal::{Entry, Scribe, VERSION};
 use crate::tools::{Outcome, Outcomes};
 
+#[cfg(test)]
+mod tests;
+
 /// What is said for a call that a crash cut off.
 const CUT_OFF: &str = "interrupted: the session ended while this call was under way. It was not \
                        run again; look at what it left behind before you repeat it.";
@@ -38,6 +41,8 @@ pub(crate) struct Core {
     pub(crate) changed: Vec<Vec<tieline_patch::Undo>>,
     /// What came of calls that have no output in the history yet.
     pub(crate) outcomes: Outcomes,
+    /// The same as the journal has it.
+    ran: Vec<Item>,
     pub(crate) scribe: Scribe,
 }
 
@@ -68,6 +73,7 @@ impl Core {
             total_usage: TokenUsage::default(),
             changed: Vec::new(),
             outcomes: Outcomes::default(),
+            ran: Vec::new(),
             scribe,
         }
     }
@@ -85,8 +91,10 @@ impl Core {
         for entry in entries {
             core.take_in(entry);
         }
+        let ran = std::mem::take(&mut core.ran);
         for call in calls::open_calls(&core.items) {
-            core.push(call.output(CUT_OFF));
+            let output = ran.iter().find(|item| calls::is_output_of(item, &call));
+            core.push(output.cloned().unwrap_or_else(|| call.output(CUT_OFF)));
         }
         core
     }
@@ -119,6 +127,7 @@ impl Core {
                     self.set_mark();
                 }
             }
+            Entry::Ran(item) => self.ran.push(item),
             Entry::Answered { response, usage } => self.answered(response, usage),
             Entry::Compacted(items) => {
                 self.replace(items);
@@ -152,6 +161,15 @@ impl Core {
     pub(crate) fn push(&mut self, item: Item) {
         self.scribe.note(&Entry::Item(item.clone()));
         self.items.push(item);
+    }
+
+    /// Notes what came of a call before it can enter the history, because others still run.
+    pub(crate) fn ran(&mut self, call: &Call) {
+        let Some((output, undo)) = self.outcomes.look_at(call) else { return };
+        if let Some(undo) = undo {
+            self.patch(undo);
+        }
+        self.scribe.note(&Entry::Ran(output));
     }
 
     /// Takes what came of a call into the history.

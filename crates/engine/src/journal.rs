@@ -30,6 +30,9 @@ pub(crate) enum Entry {
     },
     /// An item of the history, as it is sent to the provider.
     Item(Item),
+    /// The output of a call while others of the same answer go on; it enters the history with
+    /// theirs.
+    Ran(Item),
     /// An answer is complete.
     Answered {
         /// The provider's id of it.

@@ -13,7 +13,7 @@ pub(crate) mod schema;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
-use tieline_wire::responses::Output;
+use tieline_wire::responses::{Item, Output};
 use tieline_wire::text::Str;
 
 use crate::calls::{Call, Input};
@@ -66,6 +66,14 @@ pub(crate) struct Outcomes(Arc<Mutex<Vec<(String, Outcome)>>>);
 impl Outcomes {
     pub(crate) fn put(&self, call: String, outcome: Outcome) {
         self.lock().push((call, outcome));
+    }
+
+    /// The output of a call that has ended, and what takes back what it changed, which is given
+    /// once.
+    pub(crate) fn look_at(&self, call: &Call) -> Option<(Item, Option<tieline_patch::Undo>)> {
+        let mut all = self.lock();
+        let (_, outcome) = all.iter_mut().find(|(id, _)| *id == call.id)?;
+        Some((call.output_of(outcome.output.clone()), outcome.undo.take()))
     }
 
     pub(crate) fn take(&self, call: &str) -> Option<Outcome> {

@@ -185,7 +185,7 @@ struct Answer<'a> {
 /// Calls under way.
 #[derive(Default)]
 struct Calls {
-    running: JoinSet<()>,
+    running: JoinSet<Call>,
     begun: Vec<Call>,
     n_calls: usize,
 }
@@ -337,6 +337,9 @@ impl Answer<'_> {
         self.staged.push(item);
         if let Some(call) = call {
             self.enter();
+            while let Some(ended) = self.calls.running.try_join_next() {
+                self.note_end(ended.ok());
+            }
             // On disk before it runs.
             self.core.keep().await?;
             self.shared.out.flush().await;
@@ -440,9 +443,21 @@ impl Answer<'_> {
         Ok(())
     }
 
+    /// A call has ended while others go on: a crash that cuts those off leaves it as it is.
+    fn note_end(&mut self, ended: Option<Call>) {
+        if let Some(call) = ended {
+            self.core.ran(&call);
+        }
+    }
+
     /// Waits for the calls and takes their outputs into the history, in the order of the calls.
     async fn collect(&mut self, is_whole: bool) -> Result<(), Broken> {
-        while self.calls.running.join_next().await.is_some() {}
+        while let Some(ended) = self.calls.running.join_next().await {
+            if !self.calls.running.is_empty() {
+                self.note_end(ended.ok());
+                self.core.keep().await?;
+            }
+        }
         let mut aborted = false;
         for call in std::mem::take(&mut self.calls.begun) {
             // A tool that failed in a panic has no output of its own.
@@ -473,8 +488,9 @@ impl Calls {
         let scene = scene.clone();
         self.begun.push(call.clone());
         self.running.spawn(async move {
-            let id = call.id.clone();
-            outcomes.put(id, tools::run(&scene, call).await);
+            let outcome = tools::run(&scene, call.clone()).await;
+            outcomes.put(call.id.clone(), outcome);
+            call
         });
     }
 }

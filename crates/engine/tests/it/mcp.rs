@@ -2,6 +2,6 @@
 
 mod http;
 mod log;
-mod scene;
+pub(crate) mod scene;
 mod stdio;
 mod web;

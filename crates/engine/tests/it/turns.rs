@@ -2,6 +2,7 @@
 
 use tieline_event::{Answer, ItemBody, Kind, Mode, Prompt, RequestBody, Scope, TurnStatus};
 
+use crate::mcp::scene::fake;
 use crate::stage::{HELLO, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,6 +89,25 @@ async fn leave_is_asked_for_and_counts_for_the_session() {
     talk.say("SCENARIO:write").await;
     assert!(stage.workspace().join("created-by-agent.txt").exists());
     assert!(!talk.names().iter().any(|name| name.starts_with("request.opened")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_tools_asks_the_user_and_hears_the_answer() {
+    let mut stage = Stage::new().await;
+    stage.settings.mcp_servers = vec![fake("fake", &[], &[])];
+    let hub = stage.hub();
+    let mut talk = stage.open(&hub, Mode::Yolo).await;
+    talk.conversation.start_turn(Prompt::text("Go. SCENARIO:mcp-ask")).await.unwrap();
+    let opened = talk.until(|kind| matches!(kind, Kind::RequestOpened(_))).await;
+    let Kind::RequestOpened(request) = opened else { panic!() };
+    let RequestBody::Question { questions } = &request.body else { panic!("{request:?}") };
+    let answers = questions.iter().map(|it| (it.id.clone(), vec!["Blue".to_owned()])).collect();
+    let by = tieline_event::Origin::Human;
+    talk.conversation.answer(&request.id, Answer::Answers { answers }, by, None).await.unwrap();
+    let end = talk.end().await;
+    assert_eq!(end.status, TurnStatus::Completed, "{:#?}", talk.names());
+    let heard = stage.asked().last().unwrap()["input"].to_string();
+    assert!(heard.contains("Blue"), "{heard}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
