@@ -44,12 +44,9 @@ async fn every_difference_from_the_reference_adapters_has_a_verdict() {
         let mut n_features = 0;
         let mut differences = Vec::new();
         for scenario in SCENARIOS.iter().filter(|it| it.of.is_none_or(|of| of == back)) {
-            let (reference, tieline) = tokio::join!(
-                observe(back, Bridge::Reference, scenario),
-                observe(back, Bridge::Tieline, scenario),
-            );
-            n_features += reference.len().max(tieline.len());
-            differences.extend(compare(back, scenario, &reference, &tieline));
+            let (n_observed, different) = play(back, scenario).await;
+            n_features += n_observed;
+            differences.extend(different);
         }
         let same = n_features - differences.len();
         writeln!(page, "\n## {} and {}\n", back.title(), back.adapter()).unwrap();
@@ -78,6 +75,24 @@ async fn every_difference_from_the_reference_adapters_has_a_verdict() {
     assert!(idle.is_empty(), "nothing differs any more: {idle:#?}");
     expect_test::expect_file!["../../../../../docs/acp-differences.md"].assert_eq(&page);
     assert!(missing.is_empty(), "missing:\n{}", missing.join("\n"));
+}
+
+/// How many features a scenario has, and which of them differ. An adapter that tells something late
+/// on a busy machine gets another chance.
+async fn play(back: Back, scenario: &Scenario) -> (usize, Vec<Difference>) {
+    let mut tries = 3;
+    loop {
+        let (reference, tieline) = tokio::join!(
+            observe(back, Bridge::Reference, scenario),
+            observe(back, Bridge::Tieline, scenario),
+        );
+        let differences = compare(back, scenario, &reference, &tieline);
+        tries -= 1;
+        let is_judged = |it: &Difference| VERDICTS.iter().any(|row| row.is_about(it));
+        if tries == 0 || differences.iter().all(is_judged) {
+            return (reference.len().max(tieline.len()), differences);
+        }
+    }
 }
 
 fn compare(
