@@ -809,7 +809,7 @@ fn the_engine_s_failures_are_its_own_and_codex_s_are_guessed() {
         ends.next().unwrap()
     };
     let launch = Launch::new(Path::new("/workspace"), Mode::Default);
-    let own = failure(ProtoDriver::engine(&launch));
+    let own = failure(ProtoDriver::engine(&launch, "1.2.3", &[]));
     assert_eq!(own.code, FailureCode::NotLoggedIn);
     assert_eq!(own.message, "there is no key for local");
     assert_eq!(own.hint.as_deref(), Some("set LOCAL_KEY"));

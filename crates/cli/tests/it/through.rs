@@ -318,8 +318,6 @@ alpha
 beta
 END
 edit notes.md \"beta\" => \"gamma\"
-call mcp__server__echo {\"text\": \"hi\", \"n\": 1.50} => hi back
-call Lookup {\"b\": 1, \"a\": [true, null]} => found
 say Done.
 ";
     let both = through(script, Mode::BypassPermissions, &["go"], &[]).await;

@@ -167,7 +167,7 @@ pub fn decide_patch(terms: &Terms, inside_roots: bool, granted: bool) -> Decisio
         _ if is_held => run,
         Ask::When(AskWhen::Never) | Ask::Granular(Granular { sandbox_approval: false, .. }) => {
             forbid(
-                "patch rejected: it writes outside of what may be written, and nobody is asked here",
+                "it writes outside of what may be written, and nobody is asked here",
             )
         }
         Ask::When(AskWhen::OnRequest | AskWhen::OnFailure) | Ask::Granular(_) => {
