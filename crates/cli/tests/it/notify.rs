@@ -21,7 +21,7 @@ use crate::tieline::{Outcome, Tieline};
 
 fn end_of_turn(session: &str, text: &str) -> String {
     json!({
-        "type": "agent-turn-complete", "thread-id": session, "turn-id": "1", "cwd": "/w",
+        "type": "agent-turn-complete", "thread-id": session, "turn-id": "sub-1", "cwd": "/w",
         "input-messages": ["hi"], "last-assistant-message": text,
     })
     .to_string()

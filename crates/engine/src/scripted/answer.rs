@@ -81,7 +81,13 @@ impl Answer {
 
     fn perform(&mut self, next: Next) {
         match next {
-            Next::Speech { kind, id, text } => self.speak(kind, id, &text),
+            Next::Speech { kind, id, text } => {
+                self.speak(kind, id, &text);
+                // A thought is told when its answer is whole, and belongs before what follows it.
+                if kind == Speech::Think {
+                    self.complete(false);
+                }
+            }
             Next::Usage { input, output } => self.count(input, output),
             Next::Call { id, tool, input } => {
                 self.call(id, &tool, &input);

@@ -25,7 +25,7 @@ impl Stage {
     fn new(text: &str) -> Self {
         let script = script::parse(text).unwrap();
         Self {
-            scripted: Scripted { script, fast: false },
+            scripted: Scripted { script, fast: true },
             items: Vec::new(),
             turns: Vec::new(),
             plans: false,
@@ -167,12 +167,27 @@ fn tell(item: &Item, told: &mut String, grown: &str) -> bool {
             assert_eq!(text, grown);
             format!("thinks {text:?}\n")
         }
-        ItemView::FunctionCall(it) => format!("calls {} {}\n", &*it.name, &*it.arguments),
+        ItemView::FunctionCall(it) => format!("calls {} {}\n", &*it.name, sorted(&it.arguments)),
         ItemView::CustomToolCall(it) => format!("calls {}\n{}", &*it.name, &*it.input),
         other => panic!("{other:?}"),
     };
     told.push_str(&line);
     line.starts_with("calls")
+}
+
+/// JSON with its keys in order, which depends on what else is built.
+fn sorted(json: &str) -> String {
+    fn sort(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                let fields: std::collections::BTreeMap<_, _> = fields.into_iter().collect();
+                fields.into_iter().map(|(key, value)| (key, sort(value))).collect()
+            }
+            Value::Array(values) => values.into_iter().map(sort).collect(),
+            value => value,
+        }
+    }
+    sort(serde_json::from_str(json).unwrap()).to_string()
 }
 
 const RAN: &str = "Exit code: 0\nOutput:\nfine";
@@ -182,35 +197,101 @@ fn the_embedded_script_plays_a_whole_conversation() {
     let mut stage = Stage::new(script::DEFAULT);
     stage.says("hi").gives("Plan updated").gives("Plan updated").gives(RAN);
     stage.gives("Plan updated").gives("Plan updated");
-    stage.check(expect![[r#""#]]);
+    stage.check(expect![[r#"
+        thinks "The user wants to see what a conversation looks like. A command, a small file and an edit of it will show the most important things."
+        says "Hello! I am tieline's built-in **demo agent**: a script, not a model. What I do here is real, though. I will\n\n1. look at this machine,\n2. write a small file, for which I need your permission,\n3. change a line of it and read it back."
+        calls update_plan {"plan":[{"status":"pending","step":"Look at the machine"},{"status":"pending","step":"Write hello.md"},{"status":"pending","step":"Edit and check it"}]}
+        calls update_plan {"plan":[{"status":"in_progress","step":"Look at the machine"},{"status":"pending","step":"Write hello.md"},{"status":"pending","step":"Edit and check it"}]}
+        calls shell_command {"command":"uname -sm && date","login":false,"timeout_ms":120000}
+        calls update_plan {"plan":[{"status":"completed","step":"Look at the machine"},{"status":"pending","step":"Write hello.md"},{"status":"pending","step":"Edit and check it"}]}
+        calls update_plan {"plan":[{"status":"completed","step":"Look at the machine"},{"status":"in_progress","step":"Write hello.md"},{"status":"pending","step":"Edit and check it"}]}
+        says "Now the file. You decide whether I may write it."
+        calls apply_patch
+        *** Begin Patch
+        *** Add File: hello.md
+        +# Hello from tieline
+        +
+        +You said: hi
+        +
+        +- status: draft
+        *** End Patch
+    "#]]);
     stage.gives("Success.").gives("Plan updated").gives("Plan updated");
     stage.gives("L1: # Hello from tieline\nL2: \nL3: You said: hi\nL4: \nL5: - status: draft\n");
     stage.gives("Success.").gives(RAN).gives("Plan updated");
-    stage.check(expect![[r#""#]]);
-    stage.says("and now?").check(expect![[r#""#]]);
+    stage.check(expect![[r#"
+        calls update_plan {"plan":[{"status":"completed","step":"Look at the machine"},{"status":"completed","step":"Write hello.md"},{"status":"pending","step":"Edit and check it"}]}
+        calls update_plan {"plan":[{"status":"completed","step":"Look at the machine"},{"status":"completed","step":"Write hello.md"},{"status":"in_progress","step":"Edit and check it"}]}
+        calls read_file {"file_path":"hello.md","offset":1}
+        calls apply_patch
+        *** Begin Patch
+        *** Update File: hello.md
+        @@
+ 
+         You said: hi
+ 
+        -- status: draft
+        +- status: finished
+        *** End Patch
+        calls shell_command {"command":"cat hello.md","login":false,"timeout_ms":120000}
+        calls update_plan {"plan":[{"status":"completed","step":"Look at the machine"},{"status":"completed","step":"Write hello.md"},{"status":"completed","step":"Edit and check it"}]}
+        says "Done: `hello.md` is in the workspace, written and edited through the same requests and events that a real agent uses.\n\nThe transcript of all this is kept. Say something else, or begin with a real agent: `tieline run --agent claude \"…\"`."
+        done
+    "#]]);
+    stage.says("and now?").check(expect![[r#"
+        says "You said: and now?\n\nI can only repeat it, because I am a scripted agent. For real answers, install Claude Code (`npm install -g @anthropic-ai/claude-code`), log in once with `claude`, and start `tieline run --agent claude \"…\"`. `tieline doctor` shows which agents it finds."
+        done
+    "#]]);
 }
 
 #[test]
 fn a_no_takes_the_other_way_through_the_section() {
+    let mut told = Vec::new();
     for no in ["rejected by user", "rejected by user: not here", "rejected: nobody is asked here"] {
-        let mut stage = Stage::new("run make\nsay made\nrefused\nsay not made\nrun ls\nsay but seen");
-        stage.says("go").gives(no).gives("rejected by user").check(expect![[r#""#]]);
+        let mut stage = Stage::new("run make\nsay made\nrefused\nsay not made\nrun ls\nsay seen");
+        stage.says("go").gives(no).gives("rejected by user");
+        told.push(stage.told);
     }
+    assert!(told.iter().all(|it| *it == told[0]), "{told:#?}");
+    expect![[r#"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "not made"
+        calls shell_command {"command":"ls","login":false,"timeout_ms":120000}
+        says "seen"
+        done
+    "#]].assert_eq(&told[0]);
     // What a command prints is no refusal.
     let mut stage = Stage::new("run make\nsay made\nrefused\nsay not made");
-    stage.says("go").gives("Exit code: 1\nOutput:\nrejected by user").check(expect![[r#""#]]);
+    stage.says("go").gives("Exit code: 1\nOutput:\nrejected by user").check(expect![[r#"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "made"
+        done
+    "#]]);
 }
 
 #[test]
 fn without_another_way_a_no_changes_nothing() {
     let mut stage = Stage::new("run make\nsay on");
-    stage.says("go").gives("rejected by user").check(expect![[r#""#]]);
+    stage.says("go").gives("rejected by user").check(expect![[r#"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "on"
+        done
+    "#]]);
 }
 
 #[test]
 fn a_loop_calls_as_often_as_it_says() {
     let mut stage = Stage::new("loop 2\nsay round\nloop 2\nrun make\nend\nend\nsay end");
-    stage.says("go").gives(RAN).gives(RAN).gives(RAN).gives(RAN).check(expect![[r#""#]]);
+    stage.says("go").gives(RAN).gives(RAN).gives(RAN).gives(RAN).check(expect![[r#"
+        says "round"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "round"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "end"
+        done
+    "#]]);
     let ids: std::collections::HashSet<String> = stage.items.iter().filter_map(|item| match item.view() {
         ItemView::FunctionCall(it) => Some(it.call_id.into()),
         _ => None,
@@ -234,10 +315,16 @@ fn a_session_goes_on_in_the_middle_of_a_section() {
     let items = stage.items.clone();
     let mut other = Stage::new("say a\nrun one\nrun two\nsay b\n---\nsay c");
     (other.items, other.turns) = (items, stage.turns.clone());
-    other.gives(RAN).check(expect![[r#""#]]);
+    other.gives(RAN).check(expect![[r#"
+        says "b"
+        done
+    "#]]);
     // A turn that was cut off is over.
     stage.items.push(Item::function_output("none", Output::Text("interrupted".into())));
-    stage.hears("<turn_aborted>\n</turn_aborted>").says("next").check(expect![[r#""#]]);
+    stage.hears("<turn_aborted>\n</turn_aborted>").says("next").check(expect![[r#"
+        says "c"
+        done
+    "#]]);
 }
 
 #[test]
@@ -245,8 +332,16 @@ fn turns_taken_back_are_played_again() {
     let mut stage = Stage::new("say one\n---\nrun two\nsay two\n---\nsay three");
     stage.says("a").says("b").gives(RAN).says("c");
     stage.told.clear();
-    stage.rolls_back(2).says("b again").gives(RAN).check(expect![[r#""#]]);
-    stage.says("/restart").says("d").check(expect![[r#""#]]);
+    stage.rolls_back(2).says("b again").gives(RAN).check(expect![[r#"
+        calls shell_command {"command":"two","login":false,"timeout_ms":120000}
+        says "two"
+        done
+    "#]]);
+    stage.says("/restart").says("d").check(expect![[r#"
+        says "one"
+        done
+        calls shell_command {"command":"two","login":false,"timeout_ms":120000}
+    "#]]);
 }
 
 #[test]
@@ -255,17 +350,46 @@ fn a_fork_counts_the_messages_before_it() {
     stage.says("a").says("b");
     stage.turns.clear();
     stage.told.clear();
-    stage.says("c").check(expect![[r#""#]]);
+    stage.says("c").check(expect![[r#"
+        says "three"
+        done
+    "#]]);
 }
 
 #[test]
 fn what_is_edited_is_read_before() {
     let mut stage = Stage::new(r#"edit a.txt "two\nthree" => "2 {prompt}""#);
-    stage.says("{answer}").gives("L1: one\nL2: two\nL3: three\nL4: four\n").check(expect![[r#""#]]);
-    stage.gives("Success.").check(expect![[r#""#]]);
+    stage.says("{answer}").gives("L1: one\nL2: two\nL3: three\nL4: four\n").check(expect![[r#"
+        calls read_file {"file_path":"a.txt","offset":1}
+        calls apply_patch
+        *** Begin Patch
+        *** Update File: a.txt
+        @@
+         one
+        -two
+        -three
+        +2 {answer}
+         four
+        *** End Patch
+    "#]]);
+    stage.gives("Success.").check(expect![[r#"
+        done
+    "#]]);
     // A long file is read piece by piece, and a place is told from others that look like it.
     let mut stage = Stage::new(r#"edit a.txt "x" => "y""#);
-    stage.says("go").gives("L1: a\nL2: b\n… more from line 3\n").gives("L3: x\n").check(expect![[r#""#]]);
+    stage.says("go").gives("L1: a\nL2: b\n… more from line 3\n").gives("L3: x\n").check(expect![[r#"
+        calls read_file {"file_path":"a.txt","offset":1}
+        calls read_file {"file_path":"a.txt","offset":3}
+        calls apply_patch
+        *** Begin Patch
+        *** Update File: a.txt
+        @@
+         a
+         b
+        -x
+        +y
+        *** End Patch
+    "#]]);
 }
 
 #[test]
@@ -283,7 +407,20 @@ fn an_edit_that_cannot_be_is_told() {
         stage.gives(text);
         told.push_str(&stage.told);
     }
-    expect![[r#""#]].assert_eq(&told);
+    expect![[r#"
+        says "I cannot edit a.txt: cannot read /w/a.txt: No such file or directory (os error 2)"
+        says "on"
+        done
+        says "I cannot edit a.txt: it does not contain \"a\"."
+        says "on"
+        done
+        says "I cannot edit a.txt: it does not contain \"a\"."
+        says "on"
+        done
+        says "I cannot edit a.txt: it contains \"a\" 2 times."
+        says "on"
+        done
+    "#]].assert_eq(&told);
 }
 
 #[test]
@@ -291,7 +428,11 @@ fn the_chosen_answer_is_known_afterwards() {
     let text = "ask Which colour? | Red: warm | Blue\nsay {answer}, {{prompt}}.\nrefused\nsay none";
     let mut stage = Stage::new(text);
     stage.says("{answer}").gives(r#"{"answers":{"answer":{"answers":["Blue"]}}}"#);
-    stage.check(expect![[r#""#]]);
+    stage.check(expect![[r#"
+        calls request_user_input {"questions":[{"header":"Which","id":"answer","options":[{"description":"warm","label":"Red"},{"description":"","label":"Blue"}],"question":"Which colour?"}]}
+        says "Blue, {{answer}}."
+        done
+    "#]]);
     let mut stage = Stage::new(text);
     stage.says("hi").gives(r#"{"answers":{}}"#);
     assert!(stage.told.ends_with("says \"none\"\ndone\n"), "{}", stage.told);
@@ -300,9 +441,17 @@ fn the_chosen_answer_is_known_afterwards() {
 #[test]
 fn in_plan_mode_there_is_a_plan_and_no_list_of_steps() {
     let text = "plan a; b\nstep 1 done\nexit-plan First a.\nsay never\n---\nexit-plan x\nsay on";
-    Stage::planning(text).says("go").check(expect![[r#""#]]);
+    Stage::planning(text).says("go").check(expect![[r#"
+        says "<proposed_plan>\nFirst a.\n</proposed_plan>"
+        done
+    "#]]);
     let mut stage = Stage::new(text);
-    stage.says("go").gives("Plan updated").gives("Plan updated").check(expect![[r#""#]]);
+    stage.says("go").gives("Plan updated").gives("Plan updated").check(expect![[r#"
+        calls update_plan {"plan":[{"status":"pending","step":"a"},{"status":"pending","step":"b"}]}
+        calls update_plan {"plan":[{"status":"completed","step":"a"},{"status":"pending","step":"b"}]}
+        says "never"
+        done
+    "#]]);
 }
 
 #[test]
@@ -315,20 +464,47 @@ fn what_is_said_during_a_turn_is_answered_at_its_end() {
     };
     stage.items.push(output);
     stage.hears("hurry").hears("now").plays().hears("thanks").plays().says("more");
-    stage.check(expect![[r#""#]]);
+    stage.check(expect![[r#"
+        calls shell_command {"command":"make","login":false,"timeout_ms":120000}
+        says "made"
+        says "While I was at it you said \"hurry\" and \"now\". Noted."
+        done
+        says "While I was at it you said \"thanks\". Noted."
+        done
+        says "next"
+        done
+    "#]]);
 }
 
 #[test]
 fn silence_and_failure_follow_what_was_said() {
     let text = "say Hm.\nusage 12 3\nsleep 5000\nusage 1 1\nsay So.\nfail 529 overloaded\n---\nfail {prompt}";
-    Stage::new(text).says("a").says("cut").check(expect![[r#""#]]);
-    Stage::new("sleep 2000\nfail 401 no key").says("a").check(expect![[r#""#]]);
+    Stage::new(text).says("a").says("cut").check(expect![[r#"
+        says "Hm."
+        used 12 and 3
+        sleeps 5s
+        says "So."
+        used 1 and 1
+        fails 529 overloaded
+        fails: cut
+    "#]]);
+    Stage::new("sleep 2000\nfail 401 no key").says("a").check(expect![[r#"
+        sleeps 2s
+        fails 401 no key
+    "#]]);
 }
 
 #[test]
 fn a_call_is_what_the_script_says() {
     let mut stage = Stage::new("call mcp__s__echo {\"n\": 1.50, \"text\": \"{prompt}\"}\nsay ok");
-    stage.says("hi").gives("back").check(expect![[r#""#]]);
+    stage.says("hi");
+    let ItemView::FunctionCall(call) = stage.items.last().unwrap().view() else { panic!() };
+    assert_eq!(call.arguments, "{\"n\": 1.50, \"text\": \"{prompt}\"}", "to the letter");
+    stage.gives("back").check(expect![[r#"
+        calls mcp__s__echo {"n":1.5,"text":"{prompt}"}
+        says "ok"
+        done
+    "#]]);
 }
 
 /// What a user types is put into texts, and into nothing else.
@@ -374,13 +550,20 @@ fn a_summary_and_a_review_have_words_of_their_own() {
     // What is left of a turn that was summed up in its midst has no place in the script.
     stage.told.clear();
     stage.turns.clear();
-    stage.hears(&crate::persona::summary_message("x")).plays().check(expect![[r#""#]]);
-    stage.says("b").check(expect![[r#""#]]);
+    stage.hears(&crate::persona::summary_message("x")).plays().check(expect![[r#"
+        says "My memory was shortened amid the script, so it ends here."
+        done
+    "#]]);
+    stage.says("b").check(expect![[r#"
+        says "two"
+        done
+    "#]]);
 }
 
 #[test]
 fn the_effort_is_the_time_between_words() {
-    let stage = Stage::new("say one two");
+    let mut stage = Stage::new("say one two");
+    stage.scripted.fast = false;
     let pauses = |effort: Option<&str>| -> Duration {
         let effort = effort.map(str::to_owned);
         let reasoning = Some(ReasoningOptions { effort, summary: None });
@@ -406,7 +589,7 @@ fn another_model_is_not_there() {
 
 #[test]
 fn the_events_are_those_of_a_provider() {
-    let stage = Stage::new("think Hm.\nsay Hi you\nusage 3 4\nrun ls");
+    let stage = Stage::new("say Hi you\nusage 3 4\nthink Hm.\nrun ls");
     let mut answer = stage.scripted.answer(&stage.request(), &[], 0xab).unwrap();
     answer.open();
     let events: Vec<String> = answer
@@ -415,12 +598,21 @@ fn the_events_are_those_of_a_provider() {
                 let (kind, data) = event.trim_end().split_once('\n').unwrap();
                 let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
                 assert_eq!(data["type"], kind.strip_prefix("event: ").unwrap());
-                Some(data.to_string())
+                Some(sorted(&data.to_string()))
             }
             Cue::Pause(_) => None,
         })
         .collect();
-    expect![[r#""#]].assert_eq(&events.join("\n"));
+    expect![[r#"
+        {"response":{"id":"resp_000000ab"},"type":"response.created"}
+        {"item":{"content":[],"id":"msg_0_1_000000ab","role":"assistant","type":"message"},"output_index":0,"type":"response.output_item.added"}
+        {"delta":"Hi ","item_id":"msg_0_1_000000ab","output_index":0,"type":"response.output_text.delta"}
+        {"delta":"you","item_id":"msg_0_1_000000ab","output_index":0,"type":"response.output_text.delta"}
+        {"item":{"content":[{"text":"Hi you","type":"output_text"}],"id":"msg_0_1_000000ab","role":"assistant","type":"message"},"output_index":0,"type":"response.output_item.done"}
+        {"item":{"id":"rs_0_2_000000ab","summary":[],"type":"reasoning"},"output_index":1,"type":"response.output_item.added"}
+        {"delta":"Hm.","item_id":"rs_0_2_000000ab","output_index":1,"type":"response.reasoning_summary_text.delta"}
+        {"item":{"id":"rs_0_2_000000ab","summary":[{"text":"Hm.","type":"summary_text"}],"type":"reasoning"},"output_index":1,"type":"response.output_item.done"}
+        {"response":{"end_turn":false,"id":"resp_000000ab","usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}},"type":"response.completed"}"#]].assert_eq(&events.join("\n"));
 }
 
 #[track_caller]
