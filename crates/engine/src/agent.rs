@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tieline_agent::codex_proto::{ProtoDriver, engine_policy};
+use tieline_agent::codex_proto::{EngineOffer, ProtoDriver, engine_policy};
 use tieline_agent::{Agent, Inside, Launch, Launching, Plan};
 use tieline_event::{AskWhen, Failure, Mode, Reach};
 
@@ -30,10 +30,14 @@ impl Engine {
         Self { name: name.into(), settings: Arc::new(settings), client: OnceLock::new() }
     }
 
-    fn efforts(&self) -> &'static [&'static str] {
-        match self.settings.provider.script {
-            Some(_) => &scripted::EFFORTS,
-            None => &EFFORTS,
+    fn offer(&self) -> EngineOffer {
+        EngineOffer {
+            version: self.settings.version.clone(),
+            efforts: match self.settings.provider.script {
+                Some(_) => &scripted::EFFORTS,
+                None => &EFFORTS,
+            },
+            models: self.settings.offered(),
         }
     }
 
@@ -63,7 +67,7 @@ impl Agent for Engine {
                 extras: launch.extras.clone(),
                 resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
             };
-            let driver = ProtoDriver::engine(&launch, &self.settings.version, self.efforts());
+            let driver = ProtoDriver::engine(&launch, self.offer());
             let driver = Box::new(driver);
             let run = Box::new(move |pipe| Box::pin(serve(setup, pipe)) as tieline_agent::Running);
             Ok(Plan::inside(Inside { name: "engine", run }, driver))

@@ -97,7 +97,7 @@ impl Scripted {
         turns: &[usize],
         nonce: u32,
     ) -> Result<Answer, (u16, String)> {
-        if ![MODEL, "default"].contains(&request.model.as_str()) {
+        if request.model != MODEL {
             let model = &request.model;
             return Err((404, format!("the model {model:?} does not exist, only {MODEL:?}")));
         }

@@ -304,7 +304,12 @@ impl Answer<'_> {
             && id_of(item.get()).is_some_and(|id| {
                 self.known.iter().any(|known| id_of(known.get()).as_ref() == Some(&id))
             });
-        match ItemView::read_raw(item) {
+        let item = ItemView::read_raw(item);
+        if matches!(item, ItemView::Message(_)) {
+            // A line of one message does not go on in the next.
+            self.end_speech();
+        }
+        match item {
             ItemView::WebSearchCall(it) => {
                 let call_id = it.id.unwrap_or_default();
                 self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
@@ -386,20 +391,23 @@ impl Answer<'_> {
         }
     }
 
+    /// Tells what was held back of a message, because it could have become a plan.
+    fn end_speech(&mut self) {
+        let Self { shared, id, core, speech, wish, .. } = self;
+        speech.parser.finish(|piece| {
+            if !wish.silent {
+                tell_piece(shared, id, &core.session, piece);
+            }
+        });
+        speech.parser = PlanParser::default();
+    }
+
     fn tell_message(&mut self, text: &str, phase: Option<Str<'_>>) {
         let (text, proposed) = match self.core.context.plan {
             true => plan::split(text),
             false => (text.to_owned(), None),
         };
-        if self.core.context.plan {
-            let Self { shared, id, core, speech, wish, .. } = self;
-            speech.parser.finish(|piece| {
-                if !wish.silent {
-                    tell_piece(shared, id, &core.session, piece);
-                }
-            });
-            speech.parser = PlanParser::default();
-        }
+        self.end_speech();
         if let Some(proposed) = proposed {
             let item = TurnItem::Plan(PlanItem {
                 id: Str::Owned(format!("{}-plan", self.id)),

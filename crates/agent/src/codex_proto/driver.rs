@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use tieline_event::{
     Abilities, Answer, AskWhen, Configured, Content, EndSignal, Errand, Failure, FailureCode,
-    ImageSource, Inquiry, Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
+    ImageSource, Inquiry, Mode, ModelInfo, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
     ReviewTarget, TurnId, TurnOptions, TurnStatus, Usage,
 };
 use tieline_wire::raw::Raw;
@@ -74,6 +74,7 @@ pub struct ProtoDriver {
     /// What it calls its version, where that is not the one whose words it speaks.
     shown_version: String,
     efforts: Vec<String>,
+    models: Vec<ModelInfo>,
     /// What it was asked about itself, by submission.
     inquiries: HashMap<String, u64>,
 }
@@ -154,17 +155,19 @@ impl ProtoDriver {
             is_engine: false,
             shown_version: version.to_string(),
             efforts: Vec::new(),
+            models: Vec::new(),
             inquiries: HashMap::new(),
         }
     }
 
     /// A driver for our own engine, which speaks as the newest of these versions and knows more.
-    /// It has a version and efforts of its own.
-    pub fn engine(launch: &Launch<'_>, version: &str, efforts: &[&str]) -> Self {
+    pub fn engine(launch: &Launch<'_>, offer: EngineOffer) -> Self {
+        let EngineOffer { version, efforts, models } = offer;
         Self {
             is_engine: true,
-            shown_version: version.to_owned(),
+            shown_version: version,
             efforts: efforts.iter().map(|effort| (*effort).to_owned()).collect(),
+            models,
             effort: launch.effort.map(Effort::from),
             left_out: Vec::new(),
             ..Self::new(launch, ENGINE)
@@ -182,6 +185,7 @@ impl ProtoDriver {
         Abilities {
             modes: Mode::COMMON.to_vec(),
             efforts: self.efforts.clone(),
+            models: self.models.clone(),
             fork: self.is_engine,
             questions: self.is_engine,
             steering: true,
@@ -576,6 +580,17 @@ impl Driver for ProtoDriver {
             None => explain_exit(exit, self.spoke),
         }
     }
+}
+
+/// What our engine has of its own.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOffer {
+    /// What it calls its version.
+    pub version: String,
+    /// For how long its models can think.
+    pub efforts: &'static [&'static str],
+    /// Its models.
+    pub models: Vec<ModelInfo>,
 }
 
 /// What a mode and a policy mean for the engine. It knows which commands are harmless, so in the mode

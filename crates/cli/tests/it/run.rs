@@ -120,7 +120,7 @@ fn allow_allows_and_fail_is_code_5() {
             .run(&["run", "--agent", "demo", "--on-request", "fail", "--format", format, "hi"])
             .ends_with(5);
         assert!(
-            outcome.err.contains("? Write") && outcome.err.contains("hello.md"),
+            outcome.err.contains("? Change") && outcome.err.contains("hello.md"),
             "{}",
             outcome.err
         );

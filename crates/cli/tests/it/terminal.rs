@@ -92,7 +92,7 @@ fn approvals_are_asked_in_place() {
     let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "-c", "k", "hi"]);
     let before = terminal.sees("your choice: ");
     assert!(before.contains("\u{1b}[2m"), "thoughts are dimmed: {before:?}");
-    assert!(before.contains("? Write") && before.contains("1 y) Yes"), "{before:?}");
+    assert!(before.contains("? Change") && before.contains("1 y) Yes"), "{before:?}");
     terminal.types("x");
     terminal.sees("your choice: ");
     terminal.types("s");

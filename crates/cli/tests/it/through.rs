@@ -170,6 +170,8 @@ fn told(events: &[Event]) -> String {
             Kind::TurnCompleted(end) => {
                 // Lost: what a turn used that failed; the answer is an error.
                 let usage = end.usage.as_ref().filter(|_| end.error.is_none());
+                // Lost: whether a turn used nothing or did not say; and how full the context is.
+                let usage = usage.filter(|it| it.input_tokens + it.output_tokens > 0);
                 let text = end.text.preview();
                 told.push(
                     json!({ "end": end.status, "text": text, "usage": usage, "error": end.error }),
@@ -364,7 +366,27 @@ say not said
 async fn a_plan_comes_through_the_protocol() {
     let script = "say Let me see.\nexit-plan First this, then that.\n";
     let both = through(script, Mode::Plan, &["plan it"], &[]).await;
-    same(&both);
+    let items = |events: &[Event]| -> Vec<(&'static str, String)> {
+        let item = |event: &Event| match &event.kind {
+            Kind::ItemCompleted(Item { body, .. }) => match body {
+                ItemBody::AgentMessage { text } | ItemBody::Plan { text } => {
+                    Some((body.name(), text.preview().to_owned()))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        events.iter().filter_map(item).collect()
+    };
+    let text = |text: &str| text.to_owned();
+    let plan = "First this, then that.\n";
+    assert_eq!(
+        items(&both.inner),
+        [("agent_message", text("Let me see.")), ("plan", text(plan))]
+    );
+    // Lost: that it is a plan.
+    let outer: String = items(&both.outer).into_iter().map(|(_, text)| text).collect();
+    assert!(outer.starts_with("Let me see.") && outer.ends_with(plan), "{outer}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -377,7 +399,7 @@ async fn failures_come_through_with_their_code() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn settings_reach_the_agent_through_the_protocol() {
     let turns =
-        ["begin", "/set mode acceptEdits", "/set model default", "/set effort high", "go on"];
+        ["begin", "/set mode acceptEdits", "/set model scripted", "/set effort high", "go on"];
     let both = through("say Yes.\n", Mode::Default, &turns, &[]).await;
     same(&both);
     let last = |events: &[Event], field: fn(&Configured) -> Option<String>| {

@@ -168,7 +168,7 @@ fn tell(item: &Item, told: &mut String, grown: &str) -> bool {
             format!("thinks {text:?}\n")
         }
         ItemView::FunctionCall(it) => format!("calls {} {}\n", &*it.name, sorted(&it.arguments)),
-        ItemView::CustomToolCall(it) => format!("calls {}\n{}", &*it.name, &*it.input),
+        ItemView::CustomToolCall(it) => format!("calls {}\n{}", &*it.name, it.input.replace("\n \n", "\n _\n")),
         other => panic!("{other:?}"),
     };
     told.push_str(&line);
@@ -227,9 +227,9 @@ fn the_embedded_script_plays_a_whole_conversation() {
         *** Begin Patch
         *** Update File: hello.md
         @@
- 
+         _
          You said: hi
- 
+         _
         -- status: draft
         +- status: finished
         *** End Patch
