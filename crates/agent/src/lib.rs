@@ -35,8 +35,8 @@ mod words;
 
 pub use chore::{Chore, ChoreId, ChoreNews, Roots};
 pub use driver::{
-    Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed,
-    Share, Switchboard, checked_argument,
+    Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed, Share,
+    Switchboard, checked_argument,
 };
 pub use exchange::Exchange;
 pub use inside::{Inside, Journal, Journaled, Pipe, Running};

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use tieline_agent::Agent;
 use tieline_agent::acp::{self, AcpAgent};
 use tieline_agent::claude::{self, Claude};
 use tieline_agent::codex::{self, Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
 use tieline_agent::codex_exec::CodexExec;
 use tieline_agent::codex_proto::CodexProto;
-use tieline_agent::Agent;
 use tieline_engine::Engine;
 use tieline_event::{Failure, FailureCode};
 use tieline_hub::Registry;

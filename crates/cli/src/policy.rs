@@ -52,8 +52,7 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     let policy =
         Policy { ask: ask.unwrap_or(other_half.ask), reach: reach.unwrap_or(other_half.reach) };
     // Who says nothing of asking leaves that to the mode.
-    let is_mode =
-        |mode| policy == means(mode) || ask.is_none() && policy == Policy::of(mode);
+    let is_mode = |mode| policy == means(mode) || ask.is_none() && policy == Policy::of(mode);
     // Said twice in two ways.
     if args.mode.is_some() && is_mode(mode) {
         return Ok(Change::mode(mode));

@@ -118,9 +118,10 @@ impl Scripted {
         if *request.instructions == *review::RUBRIC {
             return Play::words(REVIEW);
         }
-        let plans = !request.tools.iter().any(
-            |tool| matches!(tool, Tool::Function { name, .. } if name == "update_plan"),
-        );
+        let plans = !request
+            .tools
+            .iter()
+            .any(|tool| matches!(tool, Tool::Function { name, .. } if name == "update_plan"));
         self.from(&request.input, turns, plans)
     }
 

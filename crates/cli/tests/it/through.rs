@@ -195,6 +195,8 @@ fn item_told(item: &Item) -> Option<Value> {
         ItemBody::Reasoning { .. } => remove(&mut body, &["signature"]),
         // Lost: a call that keeps the list of steps; the list itself is told.
         ItemBody::ToolCall { gist: Some(gist), .. } if gist.kind == ToolKind::Plan => return None,
+        // Not lost but added: a call that stands for a question.
+        ItemBody::ToolCall { tool, server: None, .. } if tool == "question" => return None,
         ItemBody::ToolCall { tool, server, title, gist, .. } => {
             // Lost: which of its titles a call has. It is shown by one, and may be made for it.
             let made = server.as_ref().map_or(tool.clone(), |server| format!("{server}: {tool}"));
@@ -205,9 +207,14 @@ fn item_told(item: &Item) -> Option<Value> {
             body["gist"] = json!({ "kind": gist.kind, "places": gist.places });
         }
         ItemBody::FileChange { .. } => {
-            // Lost: hunks, where the whole texts are told.
+            // Lost: hunks, where the whole texts are told. Of an agent that gives hunks alone they
+            // may become whole texts.
             for change in body["changes"].as_array_mut().unwrap() {
+                assert!(change["diff"].is_string() || change["new_text"].is_string(), "{change}");
                 remove(change, &["diff"]);
+                if change["kind"] == "update" {
+                    remove(change, &["old_text", "new_text"]);
+                }
             }
         }
         _ => {}
@@ -380,10 +387,7 @@ async fn a_plan_comes_through_the_protocol() {
     };
     let text = |text: &str| text.to_owned();
     let plan = "First this, then that.\n";
-    assert_eq!(
-        items(&both.inner),
-        [("agent_message", text("Let me see.")), ("plan", text(plan))]
-    );
+    assert_eq!(items(&both.inner), [("agent_message", text("Let me see.")), ("plan", text(plan))]);
     // Lost: that it is a plan.
     let outer: String = items(&both.outer).into_iter().map(|(_, text)| text).collect();
     assert!(outer.starts_with("Let me see.") && outer.ends_with(plan), "{outer}");

@@ -118,7 +118,9 @@ impl Client {
     pub fn question(&self, request: &Request, turns: &[usize]) -> Result<Question, ModelError> {
         let Inner { provider, way } = &*self.0;
         let asked = match way {
-            Way::Script(_) => Asked::Script { request: Box::new(request.clone()), turns: turns.into() },
+            Way::Script(_) => {
+                Asked::Script { request: Box::new(request.clone()), turns: turns.into() }
+            }
             Way::Http(http) => {
                 let key = http.key(provider)?;
                 let mut scrub = http.scrub.clone();

@@ -109,9 +109,7 @@ impl Answer {
         let (name, empty, whole) = match kind {
             Speech::Say => {
                 let id = self.name("msg", id);
-                let item = |content: Value| {
-                    json!({"type": "message", "id": id, "role": "assistant", "content": content})
-                };
+                let item = |content: Value| json!({"type": "message", "id": id, "role": "assistant", "content": content});
                 let part = json!([{"type": "output_text", "text": text}]);
                 (id.clone(), item(json!([])), item(part))
             }

@@ -17,12 +17,26 @@ const LONGEST_MS: u64 = 120_000;
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
     /// Words.
-    Speech { kind: Speech, id: Id, text: String },
+    Speech {
+        kind: Speech,
+        id: Id,
+        text: String,
+    },
     /// A call. Nothing can follow before its output is known.
-    Call { id: Id, tool: String, input: Input },
+    Call {
+        id: Id,
+        tool: String,
+        input: Input,
+    },
     Sleep(Duration),
-    Usage { input: u64, output: u64 },
-    Fail { status: Option<u16>, text: String },
+    Usage {
+        input: u64,
+        output: u64,
+    },
+    Fail {
+        status: Option<u16>,
+        text: String,
+    },
     /// Everything was played.
     End,
 }
@@ -140,8 +154,7 @@ impl Play {
             }
             Step::ExitPlan(_) => Ok(()),
             Step::Run(command) => {
-                let input =
-                    json!({"command": command, "login": false, "timeout_ms": LONGEST_MS});
+                let input = json!({"command": command, "login": false, "timeout_ms": LONGEST_MS});
                 self.call("shell_command", input)
             }
             Step::Write { path, content } => {
@@ -198,11 +211,7 @@ impl Play {
         Id { turn: self.past.n_turns(), number: self.number }
     }
 
-    fn speak(
-        &mut self,
-        kind: Speech,
-        text: impl FnOnce(&Self) -> String,
-    ) -> Result<(), Next> {
+    fn speak(&mut self, kind: Speech, text: impl FnOnce(&Self) -> String) -> Result<(), Next> {
         self.number += 1;
         if self.number <= self.past.last() {
             return Ok(());

@@ -96,13 +96,16 @@ impl Stage {
             }
         }
         let mut parser = Parser::default();
-        let pauses: Duration = answer.by_ref().map(|cue| match cue {
-            Cue::Event(event) => {
-                parser.feed(event.as_bytes());
-                Duration::ZERO
-            }
-            Cue::Pause(time) => time,
-        }).sum();
+        let pauses: Duration = answer
+            .by_ref()
+            .map(|cue| match cue {
+                Cue::Event(event) => {
+                    parser.feed(event.as_bytes());
+                    Duration::ZERO
+                }
+                Cue::Pause(time) => time,
+            })
+            .sum();
         if pauses >= Duration::from_secs(1) {
             self.told.push_str(&format!("sleeps {pauses:?}\n"));
         }
@@ -168,7 +171,9 @@ fn tell(item: &Item, told: &mut String, grown: &str) -> bool {
             format!("thinks {text:?}\n")
         }
         ItemView::FunctionCall(it) => format!("calls {} {}\n", &*it.name, sorted(&it.arguments)),
-        ItemView::CustomToolCall(it) => format!("calls {}\n{}", &*it.name, it.input.replace("\n \n", "\n _\n")),
+        ItemView::CustomToolCall(it) => {
+            format!("calls {}\n{}", &*it.name, it.input.replace("\n \n", "\n _\n"))
+        }
         other => panic!("{other:?}"),
     };
     told.push_str(&line);
@@ -259,7 +264,8 @@ fn a_no_takes_the_other_way_through_the_section() {
         calls shell_command {"command":"ls","login":false,"timeout_ms":120000}
         says "seen"
         done
-    "#]].assert_eq(&told[0]);
+    "#]]
+    .assert_eq(&told[0]);
     // What a command prints is no refusal.
     let mut stage = Stage::new("run make\nsay made\nrefused\nsay not made");
     stage.says("go").gives("Exit code: 1\nOutput:\nrejected by user").check(expect![[r#"
@@ -292,10 +298,14 @@ fn a_loop_calls_as_often_as_it_says() {
         says "end"
         done
     "#]]);
-    let ids: std::collections::HashSet<String> = stage.items.iter().filter_map(|item| match item.view() {
-        ItemView::FunctionCall(it) => Some(it.call_id.into()),
-        _ => None,
-    }).collect();
+    let ids: std::collections::HashSet<String> = stage
+        .items
+        .iter()
+        .filter_map(|item| match item.view() {
+            ItemView::FunctionCall(it) => Some(it.call_id.into()),
+            _ => None,
+        })
+        .collect();
     assert_eq!(ids.len(), 4);
 }
 
@@ -377,7 +387,8 @@ fn what_is_edited_is_read_before() {
     "#]]);
     // A long file is read piece by piece, and a place is told from others that look like it.
     let mut stage = Stage::new(r#"edit a.txt "x" => "y""#);
-    stage.says("go").gives("L1: a\nL2: b\n… more from line 3\n").gives("L3: x\n").check(expect![[r#"
+    stage.says("go").gives("L1: a\nL2: b\n… more from line 3\n").gives("L3: x\n").check(expect![[
+        r#"
         calls read_file {"file_path":"a.txt","offset":1}
         calls read_file {"file_path":"a.txt","offset":3}
         calls apply_patch
@@ -389,7 +400,8 @@ fn what_is_edited_is_read_before() {
         -x
         +y
         *** End Patch
-    "#]]);
+    "#
+    ]]);
 }
 
 #[test]
@@ -420,7 +432,8 @@ fn an_edit_that_cannot_be_is_told() {
         says "I cannot edit a.txt: it contains \"a\" 2 times."
         says "on"
         done
-    "#]].assert_eq(&told);
+    "#]]
+    .assert_eq(&told);
 }
 
 #[test]
@@ -570,10 +583,12 @@ fn the_effort_is_the_time_between_words() {
         let request = Request { reasoning, ..stage.request() };
         let mut answer: Answer = stage.scripted.answer(&request, &[], 1).unwrap();
         answer.open();
-        answer.map(|cue| match cue {
-            Cue::Pause(time) => time,
-            Cue::Event(_) => Duration::ZERO,
-        }).sum()
+        answer
+            .map(|cue| match cue {
+                Cue::Pause(time) => time,
+                Cue::Event(_) => Duration::ZERO,
+            })
+            .sum()
     };
     let took = [Some("low"), None, Some("medium"), Some("high")].map(pauses);
     assert_eq!(took.map(|time| time.as_millis()), [0, 30, 30, 90]);
@@ -596,7 +611,8 @@ fn the_events_are_those_of_a_provider() {
         .filter_map(|cue| match cue {
             Cue::Event(event) => {
                 let (kind, data) = event.trim_end().split_once('\n').unwrap();
-                let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+                let data: Value =
+                    serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
                 assert_eq!(data["type"], kind.strip_prefix("event: ").unwrap());
                 Some(sorted(&data.to_string()))
             }
