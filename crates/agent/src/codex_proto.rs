@@ -6,5 +6,5 @@
 mod driver;
 mod setup;
 
-pub use driver::ProtoDriver;
+pub use driver::{EngineOffer, ProtoDriver, engine_policy};
 pub use setup::CodexProto;

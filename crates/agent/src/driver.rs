@@ -284,23 +284,6 @@ pub trait Driver: Send {
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// Why a built-in agent program ended badly.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// Reading or writing failed.
-    #[error("cannot speak with the host")]
-    Io(#[from] std::io::Error),
-    /// The script is not one.
-    #[error("line {line} of the script: {reason}")]
-    Script {
-        /// Which line, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
 /// How an agent's process ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExitInfo {

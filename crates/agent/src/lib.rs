@@ -28,7 +28,6 @@ mod exchange;
 mod form;
 mod inside;
 mod ledger;
-pub mod scripted;
 mod servers;
 mod session;
 mod sqeq;
@@ -36,8 +35,8 @@ mod words;
 
 pub use chore::{Chore, ChoreId, ChoreNews, Roots};
 pub use driver::{
-    Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed,
-    ServeError, Share, Switchboard, checked_argument,
+    Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed, Share,
+    Switchboard, checked_argument,
 };
 pub use exchange::Exchange;
 pub use inside::{Inside, Journal, Journaled, Pipe, Running};

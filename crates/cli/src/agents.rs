@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use tieline_agent::Agent;
 use tieline_agent::acp::{self, AcpAgent};
 use tieline_agent::claude::{self, Claude};
 use tieline_agent::codex::{self, Codex, Versions};
 use tieline_agent::codex_app::CodexApp;
 use tieline_agent::codex_exec::CodexExec;
 use tieline_agent::codex_proto::CodexProto;
-use tieline_agent::{Agent, scripted};
 use tieline_engine::Engine;
 use tieline_event::{Failure, FailureCode};
 use tieline_hub::Registry;
@@ -339,7 +339,9 @@ impl Agents {
         if let Some(engine) = self.engine.get() {
             return Ok(Arc::clone(engine));
         }
-        let engine = Arc::new(engine::engine(&self.config, self.data_dir.as_deref())?);
+        let mut settings = engine::settings(&self.config, self.data_dir.as_deref())?;
+        self.tell_depth(&mut settings.env);
+        let engine = Arc::new(Engine::new("engine", settings));
         Ok(Arc::clone(self.engine.get_or_init(|| engine)))
     }
 
@@ -373,10 +375,9 @@ impl Registry for Agents {
             "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
             "engine" => Ok(self.engine()?),
             "demo" => {
-                let script = self.config.agent(name).script;
-                let mut demo = demo(script.map(|path| expand_home(&path).into()))?;
-                self.tell_depth(&mut demo.env);
-                Ok(Arc::new(demo))
+                let mut settings = engine::demo(&self.config, self.data_dir.as_deref());
+                self.tell_depth(&mut settings.env);
+                Ok(Arc::new(Engine::new(name, settings)))
             }
             name if name.starts_with(acp::PREFIX) => Ok(Arc::new(self.speaker(name, workspace)?)),
             _ => Err(Failure::new(FailureCode::AgentNotFound, format!("unknown agent {name:?}"))
@@ -407,13 +408,14 @@ pub(crate) fn is_codex(name: &str) -> bool {
     matches!(name, "codex" | "codex-exec" | "codex-proto")
 }
 
-/// Whether an agent is told when to ask and what its commands may reach, each by itself.
-pub(crate) fn takes_pairs(name: &str) -> bool {
-    is_codex(name) || name == "engine"
+/// Whether an agent is our own engine, on a model or on a script.
+pub(crate) fn is_engine(name: &str) -> bool {
+    matches!(name, "engine" | "demo")
 }
 
-fn demo(script: Option<PathBuf>) -> Result<scripted::Demo, Failure> {
-    Ok(scripted::Demo { program: ourselves()?, env: Env::inherited(&[], &[]), script })
+/// Whether an agent is told when to ask and what its commands may reach, each by itself.
+pub(crate) fn takes_pairs(name: &str) -> bool {
+    is_codex(name) || is_engine(name)
 }
 
 fn ourselves() -> Result<PathBuf, Failure> {

@@ -3,13 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use tieline_engine::model::{Key, Provider};
-use tieline_engine::{Engine, Model, Settings};
+use tieline_engine::scripted::{self, Playing};
+use tieline_engine::{Model, Settings};
 use tieline_event::{Failure, FailureCode, McpServer, McpTransport};
 
 use crate::config::{Config, EngineConfig, ProviderConfig, usual_place};
 
 /// The model, if nobody says otherwise.
 const MODEL: &str = "gpt-5.2-codex";
+
+/// What the engine calls its version.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The variable that lets the words of the demo follow each other without a pause.
+const FAST: &str = "TIELINE_DEMO_FAST";
 
 /// Where the model is, unless the configuration says so.
 const BASE_URL: &str = "OPENAI_BASE_URL";
@@ -27,9 +34,36 @@ const KNOWN: [(&str, u64); 6] = [
     ("gpt-5", 272_000),
 ];
 
-/// The engine.
-pub(crate) fn engine(config: &Config, data_dir: Option<&Path>) -> Result<Engine, Failure> {
-    Ok(Engine::new("engine", settings(config, data_dir)?))
+/// The engine on a script in place of a model: nothing of the user's providers is read.
+pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
+    let script = config.agent("demo").script;
+    let playing = Playing {
+        file: script.map(|file| expanded(&file)),
+        fast: std::env::var_os(FAST).is_some(),
+    };
+    Settings {
+        version: VERSION.to_owned(),
+        provider: Provider::scripted("demo", playing),
+        model: scripted::MODEL.to_owned(),
+        models: vec![Model {
+            name: scripted::MODEL.to_owned(),
+            context_window: Some(1_000_000),
+            thinks: true,
+            sees: true,
+            description: Some("No model: it plays its script".to_owned()),
+        }],
+        effort: None,
+        personality: "none".to_owned(),
+        compact_at: None,
+        web_search: false,
+        freeform_patch: true,
+        home: home(),
+        config_dir: config_dir(),
+        hidden: data_dir.map(Path::to_owned).into_iter().collect(),
+        env: tieline_engine::exec::for_tools(&[]),
+        shell: shell(),
+        mcp_servers: Vec::new(),
+    }
 }
 
 /// What says where the engine's model is, if anything does.
@@ -50,8 +84,8 @@ pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Setti
         hidden.push(file.clone());
     }
     let model = config.model_of("engine");
-    let config_dir = usual_place().and_then(|file| file.parent().map(Path::to_owned));
     Ok(Settings {
+        version: VERSION.to_owned(),
         model: model.unwrap_or_else(|| MODEL.to_owned()),
         models: models(engine),
         effort: engine.effort.clone(),
@@ -60,7 +94,7 @@ pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Setti
         web_search: engine.web_search.unwrap_or(false),
         freeform_patch: engine.freeform_patch.unwrap_or(provider.name == "openai"),
         home: home(),
-        config_dir: config_dir.unwrap_or_else(|| PathBuf::from("/nonexistent")),
+        config_dir: config_dir(),
         hidden,
         env: tieline_engine::exec::for_tools(engine.pass.as_deref().unwrap_or_default()),
         shell: engine.shell.clone().unwrap_or_else(shell),
@@ -181,6 +215,11 @@ fn servers(engine: &EngineConfig) -> Vec<McpServer> {
         },
     };
     engine.mcp_servers.iter().map(server).collect()
+}
+
+fn config_dir() -> PathBuf {
+    let place = usual_place().and_then(|file| file.parent().map(Path::to_owned));
+    place.unwrap_or_else(|| PathBuf::from("/nonexistent"))
 }
 
 fn home() -> Option<PathBuf> {

@@ -34,7 +34,6 @@ mod task;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use tieline_agent::scripted;
 
 use args::{Cli, Command};
 use error::Error;
@@ -44,10 +43,6 @@ use exit::Exit;
 pub fn main() -> ExitCode {
     tieline_sandbox::init();
     tieline_proc::init();
-    let mut args = std::env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == scripted::FIRST_ARGUMENT) {
-        return scripted::main(args);
-    }
     match carry_out(Cli::parse()) {
         Ok(exit) => exit.into(),
         Err(err) => err.report(),

@@ -1,8 +1,9 @@
 //! What the flags about approvals and sandboxes mean: a mode where there is one, else a policy.
 
+use tieline_agent::codex_proto::engine_policy;
 use tieline_event::{Mode, Policy};
 
-use crate::agents::takes_pairs;
+use crate::agents::{is_engine, takes_pairs};
 use crate::args::RunArgs;
 use crate::error::Error;
 
@@ -41,6 +42,7 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     if ask.is_none() && reach.is_none() {
         return Ok(Change { mode: args.mode, policy: None });
     }
+    let means = |mode| meaning(agent, mode);
     let mode = args.mode.unwrap_or(standing.mode);
     let other_half = match args.mode {
         Some(mode) => Policy::of(mode),
@@ -49,19 +51,21 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     let is_whole = ask.is_some() && reach.is_some();
     let policy =
         Policy { ask: ask.unwrap_or(other_half.ask), reach: reach.unwrap_or(other_half.reach) };
+    // Who says nothing of asking leaves that to the mode.
+    let is_mode = |mode| policy == means(mode) || ask.is_none() && policy == Policy::of(mode);
     // Said twice in two ways.
-    if args.mode.is_some() && policy == Policy::of(mode) {
+    if args.mode.is_some() && is_mode(mode) {
         return Ok(Change::mode(mode));
     }
     if args.mode.is_some() && is_whole {
         return Err(Error::usage(format!(
             "--mode {mode} is {}, --ask-for-approval and --sandbox say {policy}; leave one of the \
              two out",
-            Policy::of(mode)
+            means(mode)
         )));
     }
     // A half that changes nothing leaves the mode as it is, with what is more to it than the pair.
-    let stays = !is_whole && standing.policy.is_none() && policy == Policy::of(mode);
+    let stays = !is_whole && standing.policy.is_none() && is_mode(mode);
     if stays {
         return Ok(Change::default());
     }
@@ -69,10 +73,11 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
         return Err(Error::usage(format!(
             "the mode is plan, which is {}; {policy} would be no plan mode: choose another --mode \
              with it, or give both --ask-for-approval and --sandbox",
-            Policy::of(mode)
+            means(mode)
         )));
     }
-    if let Some(mode) = policy.as_mode() {
+    let modes = [Mode::Default, Mode::AcceptEdits, Mode::Yolo];
+    if let Some(mode) = modes.into_iter().find(|mode| is_mode(*mode)) {
         return Ok(Change::mode(mode));
     }
     if !takes_pairs(agent) {
@@ -84,6 +89,14 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     // The policy goes before the mode; plan would only be a wrong name for it.
     let mode = if mode == Mode::Plan { Mode::Default } else { mode };
     Ok(Change { mode: Some(mode), policy: Some(policy) })
+}
+
+/// What a mode means to an agent.
+fn meaning(agent: &str, mode: Mode) -> Policy {
+    match is_engine(agent) {
+        true => engine_policy(mode, None),
+        false => Policy::of(mode),
+    }
 }
 
 /// The modes that share most with a policy.

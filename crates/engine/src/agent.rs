@@ -2,14 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tieline_agent::codex_proto::ProtoDriver;
+use tieline_agent::codex_proto::{EngineOffer, ProtoDriver, engine_policy};
 use tieline_agent::{Agent, Inside, Launch, Launching, Plan};
-use tieline_event::{AskWhen, Failure, Mode, Policy, Reach};
+use tieline_event::{AskWhen, Failure, Mode, Reach};
 
 use crate::context::{Asking, Context, Reaching};
 use crate::model::Client;
+use crate::scripted;
 use crate::serve::{Setup, serve};
 use crate::settings::Settings;
+
+/// The efforts a provider may know.
+const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
 
 /// The engine: an agent within this process.
 #[derive(Debug)]
@@ -24,6 +28,17 @@ impl Engine {
     /// An engine under a name.
     pub fn new(name: impl Into<String>, settings: Settings) -> Self {
         Self { name: name.into(), settings: Arc::new(settings), client: OnceLock::new() }
+    }
+
+    fn offer(&self) -> EngineOffer {
+        EngineOffer {
+            version: self.settings.version.clone(),
+            efforts: match self.settings.provider.script {
+                Some(_) => &scripted::EFFORTS,
+                None => &EFFORTS,
+            },
+            models: self.settings.offered(),
+        }
     }
 
     fn client(&self) -> Result<Client, Failure> {
@@ -52,7 +67,8 @@ impl Agent for Engine {
                 extras: launch.extras.clone(),
                 resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
             };
-            let driver = Box::new(ProtoDriver::engine(&launch));
+            let driver = ProtoDriver::engine(&launch, self.offer());
+            let driver = Box::new(driver);
             let run = Box::new(move |pipe| Box::pin(serve(setup, pipe)) as tieline_agent::Running);
             Ok(Plan::inside(Inside { name: "engine", run }, driver))
         })
@@ -61,7 +77,7 @@ impl Agent for Engine {
 
 /// The context of a session before its first turn, which brings its own.
 fn context(settings: &Settings, launch: &Launch<'_>) -> Context {
-    let policy = launch.policy.unwrap_or(Policy::of(launch.mode));
+    let policy = engine_policy(launch.mode, launch.policy);
     Context {
         cwd: launch.workspace.to_owned(),
         asking: match policy.ask {

@@ -148,6 +148,11 @@ impl Core {
         }
     }
 
+    /// Where the turns of the user begin, as far as that is known.
+    pub(crate) fn turns(&self) -> &[usize] {
+        &self.turns
+    }
+
     /// A turn of the user begins.
     pub(crate) fn begin_turn(&mut self) {
         self.outcomes.clear();

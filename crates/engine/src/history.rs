@@ -145,6 +145,11 @@ pub(crate) fn user_text(item: &Item) -> Option<String> {
     (!is_made(&text)).then_some(text)
 }
 
+/// Whether a message is what is left of a conversation that was summed up.
+pub(crate) fn is_summary(text: &str) -> bool {
+    text.trim_start().starts_with(SUMMARY_PREFIX)
+}
+
 /// Whether a message of the user's role was made for the model.
 fn is_made(text: &str) -> bool {
     const BEGINNINGS: [&str; 7] = [

@@ -36,6 +36,7 @@ pub mod plan;
 pub mod prompts;
 pub mod review;
 mod say;
+pub mod scripted;
 mod serve;
 mod settings;
 mod shared;

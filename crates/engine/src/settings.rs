@@ -10,6 +10,8 @@ use crate::model::Provider;
 /// What the user configured for the engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What it calls its version.
+    pub version: String,
     /// Who serves the model.
     pub provider: Provider,
     /// The model, if a conversation names none.

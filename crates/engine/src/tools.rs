@@ -10,6 +10,7 @@ mod plan;
 mod question;
 pub(crate) mod schema;
 
+use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
@@ -28,6 +29,19 @@ pub(crate) struct Scene {
     pub(crate) context: Arc<Context>,
     /// The submission whose task it is.
     pub(crate) task: String,
+}
+
+/// What the model is told when the user says no.
+const REJECTED_BY_USER: &str = "rejected by user";
+
+/// How the model is told that the policy says no.
+const FORBIDDEN: &str = "rejected: ";
+
+/// Whether an output says that a call was not allowed.
+pub(crate) fn is_refusal(output: &str) -> bool {
+    output == REJECTED_BY_USER
+        || output.starts_with(FORBIDDEN)
+        || output.strip_prefix(REJECTED_BY_USER).is_some_and(|rest| rest.starts_with(": "))
 }
 
 /// What came of a call.
@@ -50,6 +64,19 @@ impl Outcome {
     /// What went wrong, for the model.
     pub(crate) fn failed(why: impl Into<String>) -> Self {
         Self::said(why)
+    }
+
+    /// The user said no to it.
+    fn rejected(why: Option<String>) -> Self {
+        match why {
+            Some(why) => Self::said(format!("{REJECTED_BY_USER}: {why}")),
+            None => Self::said(REJECTED_BY_USER),
+        }
+    }
+
+    /// The policy said no to it.
+    fn forbidden(reason: impl Display) -> Self {
+        Self::said(format!("{FORBIDDEN}{reason}"))
     }
 
     /// The user said no to it, and to the task.

@@ -47,7 +47,7 @@ pub(crate) struct Wish<'a> {
 pub(crate) struct Step {
     /// The last message in it.
     pub(crate) said: Option<String>,
-    /// There is output for the model to read.
+    /// There is output for the model to read, or it has more to say.
     pub(crate) goes_on: bool,
 }
 
@@ -96,6 +96,7 @@ pub(crate) async fn attempt(
         calls: Calls::default(),
         speech: Speech::default(),
         said: None,
+        has_more: false,
     };
     let read = answer.read(&request).await;
     if let Err(Broken::Model(ModelError::Incomplete { usage, .. })) = &read {
@@ -103,12 +104,12 @@ pub(crate) async fn attempt(
     }
     // What runs is waited for either way: its output belongs to the history.
     let outcome = answer.collect(read.is_ok()).await;
-    let n_calls = answer.calls.n_calls;
+    let goes_on = answer.calls.n_calls > 0 || answer.has_more;
     let said = answer.said.take();
     // Whoever stopped it does not want it tried again.
     outcome?;
     read?;
-    Ok(Step { said, goes_on: n_calls > 0 })
+    Ok(Step { said, goes_on })
 }
 
 async fn request(core: &Core, shared: &Shared, wish: &Wish<'_>) -> Request {
@@ -180,6 +181,8 @@ struct Answer<'a> {
     calls: Calls,
     speech: Speech,
     said: Option<String>,
+    /// The model says that it is not done.
+    has_more: bool,
 }
 
 /// Calls under way.
@@ -225,6 +228,7 @@ impl Answer<'_> {
                 }
                 Some(StreamEvent::Completed(it)) => {
                     let usage: TokenUsage = it.usage.unwrap_or_default().into();
+                    self.has_more = it.end_turn == Some(false);
                     let response = it.id.map(String::from).filter(|id| !id.is_empty());
                     // The rest is read beside, so that the connection can be used again.
                     tokio::spawn(async move { drop(stream.next().await) });
@@ -242,7 +246,7 @@ impl Answer<'_> {
     /// Waits for the head of the answer, and says so when that takes several tries.
     async fn ask(&self, request: &Request) -> Result<Stream, ModelError> {
         let Self { shared, id, .. } = self;
-        let mut question = shared.client.question(request)?;
+        let mut question = shared.client.question(request, self.core.turns())?;
         loop {
             let (error, wait) = match question.ask().await {
                 Ok(stream) => {
@@ -300,7 +304,12 @@ impl Answer<'_> {
             && id_of(item.get()).is_some_and(|id| {
                 self.known.iter().any(|known| id_of(known.get()).as_ref() == Some(&id))
             });
-        match ItemView::read_raw(item) {
+        let item = ItemView::read_raw(item);
+        if matches!(item, ItemView::Message(_)) {
+            // A line of one message does not go on in the next.
+            self.end_speech();
+        }
+        match item {
             ItemView::WebSearchCall(it) => {
                 let call_id = it.id.unwrap_or_default();
                 self.tell(EventMsg::WebSearchBegin(WebSearchBegin { call_id }));
@@ -385,20 +394,23 @@ impl Answer<'_> {
         }
     }
 
+    /// Tells what was held back of a message, because it could have become a plan.
+    fn end_speech(&mut self) {
+        let Self { shared, id, core, speech, wish, .. } = self;
+        speech.parser.finish(|piece| {
+            if !wish.silent {
+                tell_piece(shared, id, &core.session, piece);
+            }
+        });
+        speech.parser = PlanParser::default();
+    }
+
     fn tell_message(&mut self, text: &str, phase: Option<Str<'_>>) {
         let (text, proposed) = match self.core.context.plan {
             true => plan::split(text),
             false => (text.to_owned(), None),
         };
-        if self.core.context.plan {
-            let Self { shared, id, core, speech, wish, .. } = self;
-            speech.parser.finish(|piece| {
-                if !wish.silent {
-                    tell_piece(shared, id, &core.session, piece);
-                }
-            });
-            speech.parser = PlanParser::default();
-        }
+        self.end_speech();
         if let Some(proposed) = proposed {
             let item = TurnItem::Plan(PlanItem {
                 id: Str::Owned(format!("{}-plan", self.id)),

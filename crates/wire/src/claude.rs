@@ -7,7 +7,6 @@
 //! error, and both are for the caller to pass on, not to drop.
 
 mod read;
-pub mod serve;
 pub mod write;
 
 #[cfg(test)]

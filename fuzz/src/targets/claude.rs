@@ -1,6 +1,6 @@
-//! Claude Code's stream-json, from both ends.
+//! Claude Code's stream-json.
 
-use tieline_wire::claude::{self, serve};
+use tieline_wire::claude;
 
 use super::lines;
 
@@ -17,6 +17,5 @@ pub(super) fn check(input: &[u8]) {
         if is_broken {
             claude::sniff(line);
         }
-        drop(serve::parse(line));
     }
 }

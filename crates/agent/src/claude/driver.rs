@@ -27,8 +27,6 @@ use crate::words::{first_line, plain, refused_by};
 /// Speaks with one Claude Code process.
 #[derive(Debug)]
 pub struct ClaudeDriver {
-    /// What to call the agent in messages.
-    name: &'static str,
     lifetime: Lifetime,
     mode: Mode,
     n_requests: u64,
@@ -61,8 +59,6 @@ pub struct ClaudeDriver {
     abilities: Abilities,
     /// MCP servers the client brings along.
     servers: Vec<McpServer>,
-    /// What to say of the client's directories, where they are not used.
-    left_out: Option<String>,
     /// MCP servers that were said to have failed.
     failed_servers: HashSet<String>,
     spoke: bool,
@@ -91,7 +87,6 @@ impl ClaudeDriver {
     /// A driver for a process that was started in this mode.
     pub fn new(lifetime: Lifetime, mode: Mode) -> Self {
         Self {
-            name: "Claude Code",
             lifetime,
             mode,
             n_requests: 0,
@@ -111,7 +106,6 @@ impl ClaudeDriver {
             count: count::Count::default(),
             offer: offer::Offer::default(),
             servers: Vec::new(),
-            left_out: None,
             failed_servers: HashSet::new(),
             abilities: Abilities {
                 modes: Mode::ALL.to_vec(),
@@ -127,35 +121,12 @@ impl ClaudeDriver {
         }
     }
 
-    /// The same wire spoken by another program, which does less.
-    #[must_use]
-    pub fn named(mut self, name: &'static str) -> Self {
-        self.name = name;
-        self.abilities.modes = Mode::COMMON.to_vec();
-        self.abilities.fork = false;
-        self.abilities.images = false;
-        self
-    }
-
     /// What the process was started with, and what it is to be told.
     #[must_use]
     pub fn launched(mut self, launch: &Launch<'_>) -> Self {
         self.offer.model = launch.model.map(str::to_owned);
         self.offer.effort = launch.effort.map(str::to_owned);
         self.servers.clone_from(&launch.extras.mcp_servers);
-        self
-    }
-
-    /// It was told nothing of the directories that the client brings along.
-    #[must_use]
-    pub fn without_directories(mut self, launch: &Launch<'_>) -> Self {
-        if !launch.extras.directories.is_empty() {
-            let text = format!(
-                "{} works in its workspace alone, not in the client's other directories",
-                self.name
-            );
-            self.left_out = Some(text);
-        }
         self
     }
 
@@ -532,9 +503,6 @@ impl Driver for ClaudeDriver {
             self.call(Call::Initialize, &Control::Initialize, ledger);
         }
         self.bring_servers(ledger);
-        if let Some(text) = self.left_out.take() {
-            ledger.notice(NoticeLevel::Warning, "directories_not_used", text);
-        }
     }
 
     fn line(&mut self, line: &[u8], ledger: &mut Ledger) {
@@ -638,7 +606,7 @@ impl Driver for ClaudeDriver {
     }
 
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {
-        setup::explain_exit(self.name, exit, self.spoke)
+        setup::explain_exit(exit, self.spoke)
     }
 }
 

@@ -141,7 +141,7 @@ pub(super) fn mode_name(mode: Mode) -> &'static str {
 }
 
 /// What a process that ended by itself means for the turn it left open.
-pub(super) fn explain_exit(name: &str, exit: &crate::ExitInfo, spoke: bool) -> Failure {
+pub(super) fn explain_exit(exit: &crate::ExitInfo, spoke: bool) -> Failure {
     let stderr = exit.stderr.trim();
     let failure = |code, message: &str| Failure::new(code, message).detail(stderr);
     if stderr.contains("cannot be used with root/sudo") {
@@ -162,7 +162,7 @@ pub(super) fn explain_exit(name: &str, exit: &crate::ExitInfo, spoke: bool) -> F
         return failure(FailureCode::AgentCannotStart, "this version of Claude Code is too old")
             .hint("update it: npm install -g @anthropic-ai/claude-code@latest");
     }
-    let message = format!("{name} {} during the turn", exit.describe());
+    let message = format!("Claude Code {} during the turn", exit.describe());
     match (exit.signal, spoke) {
         (Some(_), _) => failure(FailureCode::AgentKilled, &message)
             .hint("the conversation goes on with the next message"),
@@ -170,7 +170,7 @@ pub(super) fn explain_exit(name: &str, exit: &crate::ExitInfo, spoke: bool) -> F
             .hint("the conversation goes on with the next message"),
         (None, false) => failure(
             FailureCode::AgentCannotStart,
-            &format!("{name} {} before its first message", exit.describe()),
+            &format!("Claude Code {} before its first message", exit.describe()),
         )
         .hint("run `tieline doctor` to see what is wrong with it"),
     }

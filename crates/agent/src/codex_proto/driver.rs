@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use tieline_event::{
     Abilities, Answer, AskWhen, Configured, Content, EndSignal, Errand, Failure, FailureCode,
-    ImageSource, Inquiry, Mode, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
+    ImageSource, Inquiry, Mode, ModelInfo, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
     ReviewTarget, TurnId, TurnOptions, TurnStatus, Usage,
 };
 use tieline_wire::raw::Raw;
@@ -71,6 +71,10 @@ pub struct ProtoDriver {
     spoke: bool,
     /// It is our own engine, which has more to offer.
     is_engine: bool,
+    /// What it calls its version, where that is not the one whose words it speaks.
+    shown_version: String,
+    efforts: Vec<String>,
+    models: Vec<ModelInfo>,
     /// What it was asked about itself, by submission.
     inquiries: HashMap<String, u64>,
 }
@@ -149,14 +153,21 @@ impl ProtoDriver {
             lacks_sandbox: false,
             spoke: false,
             is_engine: false,
+            shown_version: version.to_string(),
+            efforts: Vec::new(),
+            models: Vec::new(),
             inquiries: HashMap::new(),
         }
     }
 
     /// A driver for our own engine, which speaks as the newest of these versions and knows more.
-    pub fn engine(launch: &Launch<'_>) -> Self {
+    pub fn engine(launch: &Launch<'_>, offer: EngineOffer) -> Self {
+        let EngineOffer { version, efforts, models } = offer;
         Self {
             is_engine: true,
+            shown_version: version,
+            efforts: efforts.iter().map(|effort| (*effort).to_owned()).collect(),
+            models,
             effort: launch.effort.map(Effort::from),
             left_out: Vec::new(),
             ..Self::new(launch, ENGINE)
@@ -173,10 +184,8 @@ impl ProtoDriver {
     fn abilities(&self) -> Abilities {
         Abilities {
             modes: Mode::COMMON.to_vec(),
-            efforts: match self.is_engine {
-                true => EFFORTS.iter().map(|effort| (*effort).to_owned()).collect(),
-                false => Vec::new(),
-            },
+            efforts: self.efforts.clone(),
+            models: self.models.clone(),
             fork: self.is_engine,
             questions: self.is_engine,
             steering: true,
@@ -223,7 +232,7 @@ impl ProtoDriver {
         let effort = it.reasoning_effort.clone();
         self.session = Some(SessionFacts { model: it.model.to_string(), effort });
         ledger.configured(Configured {
-            agent_version: Some(self.version.to_string()),
+            agent_version: Some(self.shown_version.clone()),
             model: Some(self.model_in_use().to_owned()),
             mode: Some(self.mode),
             policy: self.policy,
@@ -261,7 +270,7 @@ impl ProtoDriver {
                 "this agent cannot go on from an earlier point; the turn goes on from the last";
             ledger.notice(NoticeLevel::Warning, "bookmark_ignored", text);
         }
-        let rules = Rules::of(self.mode, self.policy);
+        let rules = self.rules();
         let cwd = Str::Owned(self.cwd.clone());
         let approval_policy = match rules.policy.ask {
             AskWhen::Untrusted => ApprovalPolicy::Untrusted,
@@ -299,6 +308,14 @@ impl ProtoDriver {
             response_id: options.after.clone().map(Str::Owned).filter(|_| self.is_engine),
         };
         self.submit_task(Op::UserTurn(Box::new(turn)), ledger);
+    }
+
+    fn rules(&self) -> Rules {
+        let rules = Rules::of(self.mode, self.policy);
+        match self.is_engine {
+            true => Rules { policy: engine_policy(self.mode, self.policy), ..rules },
+            false => rules,
+        }
     }
 
     fn collaboration(&self, rules: Rules) -> Option<sqeq::CollaborationMode<'static>> {
@@ -565,8 +582,26 @@ impl Driver for ProtoDriver {
     }
 }
 
-/// What the engine offers.
-const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+/// What our engine has of its own.
+#[derive(Debug, Clone, Default)]
+pub struct EngineOffer {
+    /// What it calls its version.
+    pub version: String,
+    /// For how long its models can think.
+    pub efforts: &'static [&'static str],
+    /// Its models.
+    pub models: Vec<ModelInfo>,
+}
+
+/// What a mode and a policy mean for the engine. It knows which commands are harmless, so in the mode
+/// that asks it asks for all others, and for every change.
+pub fn engine_policy(mode: Mode, policy: Option<Policy>) -> Policy {
+    match (policy, mode) {
+        (Some(policy), _) => policy,
+        (None, Mode::Default) => Policy { ask: AskWhen::Untrusted, reach: Reach::ReadOnly },
+        (None, mode) => Policy::of(mode),
+    }
+}
 
 /// The version whose words the engine speaks.
 const ENGINE: Version = Version(0, 99, 0);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tieline_agent::codex::Version;
-use tieline_agent::codex_proto::ProtoDriver;
+use tieline_agent::codex_proto::{EngineOffer, ProtoDriver};
 use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
     Answer, AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, ItemBody, Kind, Mode,
@@ -844,7 +844,7 @@ fn the_engine_s_failures_are_its_own_and_codex_s_are_guessed() {
         ends.next().unwrap()
     };
     let launch = Launch::new(Path::new("/workspace"), Mode::Default);
-    let own = failure(ProtoDriver::engine(&launch));
+    let own = failure(ProtoDriver::engine(&launch, EngineOffer::default()));
     assert_eq!(own.code, FailureCode::NotLoggedIn);
     assert_eq!(own.message, "there is no key for local");
     assert_eq!(own.hint.as_deref(), Some("set LOCAL_KEY"));

@@ -30,7 +30,12 @@ pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
     }
     super::codex::check(agents, &workspace, checks).await;
     speakers(agents, &workspace, checks);
-    let mut demo = Check::new("agents", "demo", State::Good, "built in; it plays a script");
+    let mut demo = Check::new(
+        "agents",
+        "demo",
+        State::Good,
+        "built in: the engine on a script in place of a model",
+    );
     demo.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     checks.push(demo);
 }

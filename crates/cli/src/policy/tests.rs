@@ -33,7 +33,7 @@ fn in_mode(mode: Mode) -> Standing {
 
 #[test]
 fn aliases_are_modes() {
-    for agent in ["claude", "codex", "codex-exec", "codex-proto", "demo"] {
+    for agent in ["claude", "codex", "codex-exec", "codex-proto"] {
         let check = |flags: &str, expected: &str| {
             assert_eq!(decided(flags, Standing::default(), agent).unwrap(), expected, "{flags}");
         };
@@ -111,27 +111,40 @@ fn a_mode_that_both_flags_contradict_is_refused() {
 
 #[test]
 fn the_engine_takes_every_pair() {
-    let told = decided("-a never -s read-only", Standing::default(), "engine");
-    assert_eq!(told.unwrap(), "default: never + read-only");
+    for agent in ["engine", "demo"] {
+        let check = |flags: &str, expected: &str| {
+            assert_eq!(decided(flags, Standing::default(), agent).unwrap(), expected, "{flags}");
+        };
+        check("-a never -s read-only", "default: never + read-only");
+        check("-s workspace-write", "acceptEdits");
+        check("--full-auto", "acceptEdits");
+        check("-a never -s danger-full-access", "yolo");
+        // It asks more in this mode than others do.
+        check("-a untrusted -s read-only", "default");
+        check("--mode default -a untrusted", "default");
+        check("-s read-only", "-");
+        check("-a untrusted", "-");
+        check("-a on-request", "default: on-request + read-only");
+        check("-a on-request -s read-only", "default: on-request + read-only");
+    }
 }
 
 #[test]
 fn other_agents_are_told_the_nearest_modes() {
-    for agent in ["claude", "demo"] {
-        let told = |flags: &str| decided(flags, Standing::default(), agent).unwrap_err();
-        let near = |flags: &str| told(flags).split_once("nearest: ").unwrap().1.to_owned();
-        assert!(told("-a never").contains(&format!("the agent {agent} knows only modes")));
-        assert_eq!(
-            near("-a never -s workspace-write"),
-            "--mode bypassPermissions (never + workspace-write, with a network)"
-        );
-        assert_eq!(near("-a untrusted"), "--mode default (on-request + read-only)");
-        assert_eq!(
-            near("-s danger-full-access"),
-            "--mode default (on-request + read-only), --mode acceptEdits (on-request + workspace-write), \
-             --mode yolo (never + danger-full-access)"
-        );
-    }
+    let agent = "claude";
+    let told = |flags: &str| decided(flags, Standing::default(), agent).unwrap_err();
+    let near = |flags: &str| told(flags).split_once("nearest: ").unwrap().1.to_owned();
+    assert!(told("-a never").contains(&format!("the agent {agent} knows only modes")));
+    assert_eq!(
+        near("-a never -s workspace-write"),
+        "--mode bypassPermissions (never + workspace-write, with a network)"
+    );
+    assert_eq!(near("-a untrusted"), "--mode default (on-request + read-only)");
+    assert_eq!(
+        near("-s danger-full-access"),
+        "--mode default (on-request + read-only), --mode acceptEdits (on-request + workspace-write), \
+         --mode yolo (never + danger-full-access)"
+    );
 }
 
 #[test]

@@ -30,9 +30,9 @@ fn wrong_usage_is_told_and_begins_nothing() {
     refused(&["run", "--yolo", "--mode", "plan", "hi"], 2, &["--yolo", "cannot be used with"]);
     refused(&["run", "--full-auto", "-a", "never", "hi"], 2, &["cannot be used with"]);
     refused(
-        &["run", "--agent", "demo", "-a", "never", "hi"],
+        &["run", "--agent", "claude", "-a", "never", "hi"],
         2,
-        &["the agent demo knows only modes", "never + read-only", "--mode default"],
+        &["the agent claude knows only modes", "never + read-only", "--mode default"],
     );
     refused(&["run", "--timeout", "0", "hi"], 2, &["--timeout"]);
     refused(&["run", "-c", "", "hi"], 2, &["cannot be empty"]);

@@ -52,8 +52,16 @@ fn a_fork_that_cannot_be_is_told_with_what_to_do() {
     refused(&tieline, "old", "old", &["old exists already", "another key"]);
     tieline.run(&["run", "--agent", "demo", "-c", "demo", "hi"]).succeeds();
     refused(&tieline, "old", "demo", &["demo exists already", "another key"]);
-    refused(&tieline, "demo", "new", &["demo agent cannot branch off", "run --conversation new"]);
     let tieline = tieline.with_claude("exit 3");
     tieline.run(&["run", "--agent", "claude", "-c", "none", "hi"]).ends_with(3);
     refused(&tieline, "none", "new", &["no session to fork yet", "run --conversation none"]);
+}
+
+#[test]
+fn a_fork_of_the_demo_goes_on_in_its_script() {
+    let tieline = Tieline::new();
+    tieline.run(&["run", "--agent", "demo", "-c", "old", "hi"]).succeeds();
+    tieline.run(&["fork", "old", "new"]).succeeds();
+    let went_on = tieline.run(&["run", "-c", "new", "and now?"]).succeeds();
+    assert!(went_on.out.contains("You said: and now?"), "{}", went_on.out);
 }

@@ -24,7 +24,7 @@ fn a_conversation_is_listed_shown_and_exported() {
         tieline.run(&["export", "a b", "--format", "raw", "--direction", direction]).succeeds()
     };
     let (input, out, all) = (raw("in"), raw("out"), raw("all"));
-    assert!(input.out.contains("\"user\"") && out.out.contains("\"result\""));
+    assert!(input.out.contains("\"user_turn\"") && out.out.contains("\"task_complete\""));
     assert_eq!(input.out.len() + out.out.len() + raw("err").out.len(), all.out.len());
     assert_eq!(out.out, tieline.run(&["export", "a b", "--format", "raw"]).succeeds().out);
 }

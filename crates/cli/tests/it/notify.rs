@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tieline_agent::{Agent, scripted};
+use tieline_agent::Agent;
+use tieline_engine::model::Provider;
+use tieline_engine::scripted::{self, Playing};
+use tieline_engine::{Engine, Settings};
 use tieline_event::{ConversationKey, Failure, Kind, Prompt, Seq, TurnCompleted, TurnStatus};
 use tieline_front::notify::Socket;
 use tieline_hub::{Conversation, Entry, Hub, Limits, OpenOptions, Registry, Shown};
@@ -18,7 +21,7 @@ use crate::tieline::{Outcome, Tieline};
 
 fn end_of_turn(session: &str, text: &str) -> String {
     json!({
-        "type": "agent-turn-complete", "thread-id": session, "turn-id": "1", "cwd": "/w",
+        "type": "agent-turn-complete", "thread-id": session, "turn-id": "sub-1", "cwd": "/w",
         "input-messages": ["hi"], "last-assistant-message": text,
     })
     .to_string()
@@ -178,9 +181,25 @@ struct Scripted(PathBuf);
 
 impl Registry for Scripted {
     fn agent(&self, _: &str, _: &Path) -> Result<Arc<dyn Agent>, Failure> {
-        let program = env!("CARGO_BIN_EXE_tieline").into();
-        let env = Env::inherited(&[], &[]);
-        Ok(Arc::new(scripted::Demo { program, env, script: Some(self.0.clone()) }))
+        let playing = Playing { file: Some(self.0.clone()), fast: true };
+        let settings = Settings {
+            version: "0.0.0".to_owned(),
+            provider: Provider::scripted("demo", playing),
+            model: scripted::MODEL.to_owned(),
+            models: Vec::new(),
+            effort: None,
+            personality: "none".to_owned(),
+            compact_at: None,
+            web_search: false,
+            freeform_patch: true,
+            home: None,
+            config_dir: "/nonexistent".into(),
+            hidden: Vec::new(),
+            env: Env::inherited(&[], &[]),
+            shell: "/bin/sh".to_owned(),
+            mcp_servers: Vec::new(),
+        };
+        Ok(Arc::new(Engine::new("demo", settings)))
     }
 }
 

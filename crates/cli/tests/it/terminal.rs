@@ -92,7 +92,7 @@ fn approvals_are_asked_in_place() {
     let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "-c", "k", "hi"]);
     let before = terminal.sees("your choice: ");
     assert!(before.contains("\u{1b}[2m"), "thoughts are dimmed: {before:?}");
-    assert!(before.contains("? Write") && before.contains("1 y) Yes"), "{before:?}");
+    assert!(before.contains("? Change") && before.contains("1 y) Yes"), "{before:?}");
     terminal.types("x");
     terminal.sees("your choice: ");
     terminal.types("s");
@@ -118,23 +118,6 @@ fn a_key_pressed_before_the_question_is_no_answer() {
     let (rest, code) = terminal.ends();
     assert_eq!(code, Some(0), "{rest}");
     assert!(!tieline.work().join("hello.md").exists());
-}
-
-#[test]
-fn an_edited_input_is_what_is_written() {
-    let tieline = Tieline::new();
-    let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "hi"]);
-    terminal.sees("your choice: ");
-    terminal.types("e");
-    terminal.sees("as JSON (Enter keeps it): ");
-    let file = tieline.work().join("hello.md");
-    let input = serde_json::json!({"file_path": file, "content": "- status: draft, edited\n"});
-    terminal.types(&format!("{input}\n"));
-    terminal.sees("→ allowed");
-    let (rest, code) = terminal.ends();
-    assert_eq!(code, Some(0), "{rest}");
-    // The agent edits the file afterwards, in what the person made of it.
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "- status: finished, edited\n");
 }
 
 #[test]

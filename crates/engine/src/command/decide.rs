@@ -166,9 +166,7 @@ pub fn decide_patch(terms: &Terms, inside_roots: bool, granted: bool) -> Decisio
         Ask::When(AskWhen::Untrusted) => ask("every change is asked for"),
         _ if is_held => run,
         Ask::When(AskWhen::Never) | Ask::Granular(Granular { sandbox_approval: false, .. }) => {
-            forbid(
-                "patch rejected: it writes outside of what may be written, and nobody is asked here",
-            )
+            forbid("it writes outside of what may be written, and nobody is asked here")
         }
         Ask::When(AskWhen::OnRequest | AskWhen::OnFailure) | Ask::Granular(_) => {
             ask("it writes outside of what may be written")

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use super::refusal::{Scrub, by_status};
 use super::retry::{Backoff, Retry, Wait};
 use super::secret::{Key, KeyTrouble, Secret};
 use super::{Provider, Stream};
+use crate::scripted::{Opening, Scripted};
 
 /// How much of a refusal is read.
 const REFUSAL: usize = 64 * 1024;
@@ -30,6 +32,16 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     provider: Provider,
+    way: Way,
+}
+
+/// How a provider is asked.
+enum Way {
+    Http(Box<Http>),
+    Script(Scripted),
+}
+
+struct Http {
     http: reqwest::Client,
     url: Url,
     headers: HeaderMap,
@@ -56,6 +68,10 @@ impl Client {
         provider: Provider,
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, ModelError> {
+        if let Some(playing) = &provider.script {
+            let way = Way::Script(Scripted::new(playing).map_err(ModelError::Settings)?);
+            return Ok(Self(Arc::new(Inner { provider, way })));
+        }
         let url = url(&provider, "responses")?;
         let mut scrub = Scrub::default();
         for (_, value) in provider.query_params.iter().chain(&provider.headers) {
@@ -67,7 +83,8 @@ impl Client {
             key => Some(key.fetch(&env)),
         };
         let http = http(&provider, &url)?;
-        Ok(Self(Arc::new(Inner { provider, http, url, headers, key, scrub })))
+        let way = Way::Http(Box::new(Http { http, url, headers, key, scrub }));
+        Ok(Self(Arc::new(Inner { provider, way })))
     }
 
     /// Whom it asks.
@@ -83,7 +100,7 @@ impl Client {
     /// # Errors
     /// When there is no answer, or it is a refusal.
     pub async fn stream(&self, request: &Request) -> Result<Stream, ModelError> {
-        let mut question = self.question(request)?;
+        let mut question = self.question(request, &[])?;
         loop {
             match question.ask().await {
                 Ok(stream) => return Ok(stream),
@@ -93,24 +110,27 @@ impl Client {
         }
     }
 
-    /// The same step by step, for those who have something to say between two tries.
+    /// The same step by step, for those who have something to say between two tries. `turns` are
+    /// the places in the input where turns of the user begin; a script counts them.
     ///
     /// # Errors
     /// When there is no key, or the request cannot be made.
-    pub fn question(&self, request: &Request) -> Result<Question, ModelError> {
-        let key = match &self.0.key {
-            Some(key) => key.clone()?,
-            None => self.0.provider.key.fetch(|_| None)?,
+    pub fn question(&self, request: &Request, turns: &[usize]) -> Result<Question, ModelError> {
+        let Inner { provider, way } = &*self.0;
+        let asked = match way {
+            Way::Script(_) => {
+                Asked::Script { request: Box::new(request.clone()), turns: turns.into() }
+            }
+            Way::Http(http) => {
+                let key = http.key(provider)?;
+                let mut scrub = http.scrub.clone();
+                key.iter().for_each(|key| scrub.add(key.clone()));
+                let http = http.request(provider, request, key.as_ref())?;
+                Asked::Http { http, scrub }
+            }
         };
-        let mut scrub = self.0.scrub.clone();
-        key.iter().for_each(|key| scrub.add(key.clone()));
-        Ok(Question {
-            http: self.request(request, key.as_ref())?,
-            backoff: Backoff::for_request(&self.0.provider),
-            client: self.clone(),
-            scrub,
-            began: Instant::now(),
-        })
+        let backoff = Backoff::for_request(provider);
+        Ok(Question { client: self.clone(), asked, backoff, began: Instant::now() })
     }
 
     /// Asks whether somebody is there who takes the key, within some time. Costs no tokens.
@@ -118,14 +138,11 @@ impl Client {
     /// # Errors
     /// When there is no answer, no key, or the key is refused.
     pub async fn knock(&self, limit: Duration) -> Result<(), ModelError> {
-        let key = match &self.0.key {
-            Some(key) => key.clone()?,
-            None => self.0.provider.key.fetch(|_| None)?,
-        };
-        let mut http =
-            reqwest::Request::new(reqwest::Method::GET, url(&self.0.provider, "models")?);
-        self.sign(http.headers_mut(), key.as_ref())?;
-        let answer = match timeout(limit, self.0.http.execute(http)).await {
+        let Inner { provider, way: Way::Http(http) } = &*self.0 else { return Ok(()) };
+        let key = http.key(provider)?;
+        let mut request = reqwest::Request::new(reqwest::Method::GET, url(provider, "models")?);
+        http.sign(provider, request.headers_mut(), key.as_ref())?;
+        let answer = match timeout(limit, http.http.execute(request)).await {
             Ok(answer) => answer.map_err(ModelError::unsent)?,
             Err(_) => {
                 let detail = format!("no answer within {} s", limit.as_secs_f64());
@@ -133,7 +150,7 @@ impl Client {
             }
         };
         match answer.status().as_u16() {
-            status @ (401 | 403) => Err(by_status(status, answer.headers(), b"", &self.0.scrub)),
+            status @ (401 | 403) => Err(by_status(status, answer.headers(), b"", &http.scrub)),
             // Not everybody has a list of models; whoever says so is there.
             _ => Ok(()),
         }
@@ -141,19 +158,36 @@ impl Client {
 
     /// Whether the provider is on this machine.
     pub fn is_local(&self) -> bool {
-        is_loopback(&self.0.url)
+        match &self.0.way {
+            Way::Http(http) => is_loopback(&http.url),
+            Way::Script(_) => true,
+        }
+    }
+}
+
+impl Http {
+    fn key(&self, provider: &Provider) -> Result<Option<Secret>, ModelError> {
+        Ok(match &self.key {
+            Some(key) => key.clone()?,
+            None => provider.key.fetch(|_| None)?,
+        })
     }
 
     /// The key, and the headers of the provider's settings.
-    fn sign(&self, headers: &mut HeaderMap, key: Option<&Secret>) -> Result<(), ModelError> {
+    fn sign(
+        &self,
+        provider: &Provider,
+        headers: &mut HeaderMap,
+        key: Option<&Secret>,
+    ) -> Result<(), ModelError> {
         if let Some(key) = key {
-            let (name, value) = match self.0.provider.azure {
+            let (name, value) = match provider.azure {
                 true => (HeaderName::from_static("api-key"), key.reveal().to_owned()),
                 false => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
             };
             headers.insert(name, secret_value("the key", &value)?);
         }
-        for (name, value) in &self.0.headers {
+        for (name, value) in &self.headers {
             headers.insert(name, value.clone());
         }
         Ok(())
@@ -161,15 +195,16 @@ impl Client {
 
     fn request(
         &self,
+        provider: &Provider,
         request: &Request,
         key: Option<&Secret>,
     ) -> Result<reqwest::Request, ModelError> {
         let body = request.to_json();
         tracing::debug!(
-            provider = %self.0.provider.name, model = %request.model, items = request.input.len(),
+            provider = %provider.name, model = %request.model, items = request.input.len(),
             bytes = body.len(), "the model is asked"
         );
-        let mut http = reqwest::Request::new(reqwest::Method::POST, self.0.url.clone());
+        let mut http = reqwest::Request::new(reqwest::Method::POST, self.url.clone());
         *http.body_mut() = Some(body.into());
         let headers = http.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -179,13 +214,17 @@ impl Client {
         {
             headers.insert("session_id", thread);
         }
-        self.sign(headers, key)?;
+        self.sign(provider, headers, key)?;
         Ok(http)
     }
 
-    async fn send(&self, http: reqwest::Request, scrub: &Scrub) -> Result<Stream, ModelError> {
-        let idle = self.0.provider.stream_idle_timeout;
-        let mut answer = match timeout(idle, self.0.http.execute(http)).await {
+    async fn send(
+        &self,
+        http: reqwest::Request,
+        idle: Duration,
+        scrub: &Scrub,
+    ) -> Result<Stream, ModelError> {
+        let mut answer = match timeout(idle, self.http.execute(http)).await {
             Ok(answer) => answer.map_err(ModelError::unsent)?,
             Err(_) => return Err(ModelError::Idle(idle)),
         };
@@ -212,13 +251,43 @@ impl Client {
     }
 }
 
+/// Asks a script.
+async fn play(
+    script: &Scripted,
+    request: &Request,
+    turns: &[usize],
+    idle: Duration,
+) -> Result<Stream, ModelError> {
+    // Each hasher of the standard library begins with a random state.
+    let nonce = RandomState::new().build_hasher().finish() as u32;
+    let mut answer = script.answer(request, turns, nonce).map_err(refusal)?;
+    loop {
+        match answer.open() {
+            Opening::Pause(time) => sleep(time).await,
+            Opening::Refusal { status, text } => return Err(refusal((status, text))),
+            Opening::Ready => return Ok(Stream::scripted(answer, idle)),
+        }
+    }
+}
+
+/// What a server would mean by this.
+fn refusal((status, text): (u16, String)) -> ModelError {
+    let body = serde_json::json!({"error": {"message": text}}).to_string();
+    by_status(status, &HeaderMap::new(), body.as_bytes(), &Scrub::default())
+}
+
 /// A request that may have to be sent several times.
 pub struct Question {
     client: Client,
-    http: reqwest::Request,
-    scrub: Scrub,
+    asked: Asked,
     backoff: Backoff,
     began: Instant,
+}
+
+/// What is asked.
+enum Asked {
+    Http { http: reqwest::Request, scrub: Scrub },
+    Script { request: Box<Request>, turns: Vec<usize> },
 }
 
 impl Question {
@@ -227,11 +296,18 @@ impl Question {
     /// # Errors
     /// When there is no answer, with the pause before another try if one is worth it.
     pub async fn ask(&mut self) -> Result<Stream, (ModelError, Option<Wait>)> {
-        let Some(http) = self.http.try_clone() else {
-            let words = "the request cannot be sent again".to_owned();
-            return Err((ModelError::Settings(words), None));
+        let Inner { provider, way } = &*self.client.0;
+        let idle = provider.stream_idle_timeout;
+        let answer = match (way, &self.asked) {
+            (Way::Script(script), Asked::Script { request, turns }) => {
+                play(script, request, turns, idle).await
+            }
+            (Way::Http(way), Asked::Http { http, scrub }) if let Some(http) = http.try_clone() => {
+                way.send(http, idle, scrub).await
+            }
+            _ => Err(ModelError::Settings("the request cannot be sent again".to_owned())),
         };
-        let error = match self.client.send(http, &self.scrub).await {
+        let error = match answer {
             Ok(stream) => return Ok(stream),
             Err(error) => error,
         };
@@ -242,7 +318,7 @@ impl Question {
         let wait = self.backoff.next(&error);
         if let Some(wait) = &wait {
             tracing::debug!(
-                provider = %self.client.0.provider.name, attempt = wait.attempt,
+                provider = %provider.name, attempt = wait.attempt,
                 limit = wait.limit, pause = ?wait.delay, %error, "the model is asked again"
             );
         }

@@ -43,6 +43,9 @@ impl ModelError {
                 say(FailureCode::NotLoggedIn, format!("there is no key for {name}: {trouble}"))
                     .hint(trouble.hint())
             }
+            Self::Settings(what) if provider.script.is_some() => {
+                say(FailureCode::BadRequest, what.clone())
+            }
             Self::Settings(what) => {
                 say(FailureCode::AgentCannotStart, format!("cannot ask {name}: {what}"))
                     .hint("correct the model provider in the configuration")

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Key;
+use crate::scripted::Playing;
 
 /// A provider of the Responses API, and how to deal with it.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ pub struct Provider {
     pub azure: bool,
     /// Who we say we are.
     pub user_agent: String,
+    /// It is embedded: a script answers in place of a server, and nothing else of this counts.
+    pub script: Option<Playing>,
 }
 
 impl Provider {
@@ -59,6 +62,7 @@ impl Provider {
             stores_responses: azure,
             azure,
             user_agent: "tieline".to_owned(),
+            script: None,
         }
     }
 
@@ -66,6 +70,18 @@ impl Provider {
     pub fn openai() -> Self {
         let key = Key::Env("OPENAI_API_KEY".to_owned());
         Self { key, ..Self::new("openai", "https://api.openai.com/v1") }
+    }
+
+    /// A script in place of a provider. What it fails at it would fail at again, and it may be
+    /// silent for as long as it likes.
+    pub fn scripted(name: impl Into<String>, script: Playing) -> Self {
+        Self {
+            request_max_retries: 0,
+            stream_max_retries: 0,
+            stream_idle_timeout: Duration::from_secs(365 * 24 * 3600),
+            script: Some(script),
+            ..Self::new(name, "")
+        }
     }
 
     /// Where it is, without anything in the URL that may be secret.

@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use tieline_wire::responses::StreamEvent;
 use tieline_wire::sse::Parser;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::RateLimits;
 use super::error::ModelError;
 use super::refusal::{Scrub, by_event, request_id};
+use crate::scripted::{Answer, Cue};
 
 /// How long we wait for the end after the last event, so that the connection can be used again.
 const LINGER: Duration = Duration::from_millis(100);
 
+/// So much of a script is taken at once, if it makes no pause.
+const PIECE: usize = 8 * 1024;
+
 /// An answer that is still coming.
 pub struct Stream {
-    answer: reqwest::Response,
+    source: Source,
     parser: Parser,
     idle: Duration,
     /// How long nothing came, while somebody waited for it.
@@ -25,6 +29,19 @@ pub struct Stream {
     limits: Option<RateLimits>,
     request_id: Option<String>,
     scrub: Scrub,
+}
+
+/// Where the bytes come from.
+pub(super) enum Source {
+    /// A server.
+    Http(reqwest::Response),
+    /// A script, which speaks at its own pace.
+    Script {
+        /// What is left of it.
+        answer: Box<Answer>,
+        /// It is silent until then.
+        pause: Option<Instant>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +57,24 @@ impl Stream {
     pub(super) fn new(answer: reqwest::Response, idle: Duration, scrub: Scrub) -> Self {
         let limits = RateLimits::read(answer.headers());
         let request_id = request_id(answer.headers());
+        Self { limits, request_id, scrub, ..Self::of(Source::Http(answer), idle) }
+    }
+
+    /// An answer of a script.
+    pub(super) fn scripted(answer: Answer, idle: Duration) -> Self {
+        Self::of(Source::Script { answer: Box::new(answer), pause: None }, idle)
+    }
+
+    fn of(source: Source, idle: Duration) -> Self {
         Self {
-            answer,
+            source,
             parser: Parser::default(),
             idle,
             waited: Duration::ZERO,
             state: State::Open,
-            limits,
-            request_id,
-            scrub,
+            limits: None,
+            request_id: None,
+            scrub: Scrub::default(),
         }
     }
 
@@ -81,7 +107,8 @@ impl Stream {
             State::Completed => {
                 self.state = State::Over;
                 // Whatever it is that comes, the answer is whole.
-                while let Ok(Ok(Some(_))) = timeout(LINGER, self.answer.chunk()).await {}
+                let mut rest = Parser::default();
+                while let Ok(Ok(true)) = timeout(LINGER, self.source.feed(&mut rest)).await {}
                 return Ok(None);
             }
             State::Over => return Ok(None),
@@ -130,21 +157,51 @@ impl Stream {
             }
             let left = self.idle.saturating_sub(self.waited);
             let waiting = Waiting { since: Instant::now(), waited: &mut self.waited };
-            let chunk = timeout(left, self.answer.chunk()).await;
+            let fed = timeout(left, self.source.feed(&mut self.parser)).await;
             drop(waiting);
-            match chunk {
+            match fed {
                 Err(_) => return Err(ModelError::Idle(self.idle)),
-                Ok(Err(error)) => return Err(ModelError::broken(error)),
-                Ok(Ok(Some(chunk))) => {
-                    self.waited = Duration::ZERO;
-                    self.parser.feed(&chunk);
-                }
-                Ok(Ok(None)) => {
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(true)) => self.waited = Duration::ZERO,
+                Ok(Ok(false)) => {
                     open = false;
                     self.parser.finish();
                 }
             }
         }
+    }
+}
+
+impl Source {
+    /// Waits for the next piece; false at the end. Can be cancelled.
+    async fn feed(&mut self, parser: &mut Parser) -> Result<bool, ModelError> {
+        let (answer, pause) = match self {
+            Self::Http(answer) => {
+                let chunk = answer.chunk().await.map_err(ModelError::broken)?;
+                chunk.iter().for_each(|chunk| parser.feed(chunk));
+                return Ok(chunk.is_some());
+            }
+            Self::Script { answer, pause } => (answer, pause),
+        };
+        if let Some(until) = *pause {
+            sleep_until(until).await;
+            *pause = None;
+        }
+        // A script without pauses must not keep everybody else from their work.
+        tokio::task::yield_now().await;
+        let mut n_bytes = 0;
+        while n_bytes < PIECE && pause.is_none() {
+            match answer.next() {
+                Some(Cue::Event(event)) => {
+                    n_bytes += event.len();
+                    parser.feed(event.as_bytes());
+                }
+                Some(Cue::Pause(Duration::ZERO)) => {}
+                Some(Cue::Pause(time)) => *pause = Some(Instant::now() + time),
+                None => return Ok(n_bytes > 0),
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -238,7 +238,7 @@ impl Job<'_> {
             command::decide(&terms, &asked, &shared.rules())
         };
         let sandbox = match decision {
-            Decision::Forbid { reason } => return Outcome::failed(format!("rejected: {reason}")),
+            Decision::Forbid { reason } => return Outcome::forbidden(reason),
             Decision::Run { within } => within,
             Decision::Ask { reason, proposed_rule, within } => {
                 match self.ask(reason, proposed_rule).await {
@@ -290,10 +290,7 @@ impl Job<'_> {
                 }
                 Leave::Given
             }
-            Verdict::No(why) => Leave::Refused(Outcome::failed(match why {
-                Some(why) => format!("rejected by user: {why}"),
-                None => "rejected by user".to_owned(),
-            })),
+            Verdict::No(why) => Leave::Refused(Outcome::rejected(why)),
             Verdict::Abort => Leave::Refused(Outcome::aborted()),
         }
     }

@@ -70,7 +70,7 @@ async fn refusal(scene: &Scene, call: &Call, found: &Found) -> Option<Outcome> {
     let granted = shared.granted().has_command(&words, anywhere, false);
     let reason = match leave(&scene.context.terms(), found.hint, granted) {
         Leave::Run => return None,
-        Leave::Forbid(why) => return Some(Outcome::failed(format!("rejected: {why}"))),
+        Leave::Forbid(why) => return Some(Outcome::forbidden(why)),
         Leave::Ask(reason) => reason,
     };
     let event = ExecApprovalRequest {
@@ -90,10 +90,7 @@ async fn refusal(scene: &Scene, call: &Call, found: &Found) -> Option<Outcome> {
             shared.granted().command(&words, anywhere, false);
             None
         }
-        Verdict::No(why) => Some(Outcome::failed(match why {
-            Some(why) => format!("rejected by user: {why}"),
-            None => "rejected by user".to_owned(),
-        })),
+        Verdict::No(why) => Some(Outcome::rejected(why)),
         Verdict::Abort => Some(Outcome::aborted()),
     }
 }

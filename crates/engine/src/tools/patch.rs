@@ -55,7 +55,7 @@ pub(super) async fn apply(
     let mut auto_approved = true;
     match decide_patch(&terms, ready.is_inside, granted) {
         Decision::Run { .. } => {}
-        Decision::Forbid { reason } => return Outcome::failed(reason),
+        Decision::Forbid { reason } => return Outcome::forbidden(reason),
         Decision::Ask { reason, .. } => {
             auto_approved = false;
             match ask(scene, call, &ready.changes, reason).await {
@@ -63,10 +63,7 @@ pub(super) async fn apply(
                 Verdict::ForSession => {
                     scene.shared.granted().files(paths.iter().map(PathBuf::as_path));
                 }
-                Verdict::No(Some(why)) => {
-                    return Outcome::failed(format!("rejected by user: {why}"));
-                }
-                Verdict::No(None) => return Outcome::failed("rejected by user"),
+                Verdict::No(why) => return Outcome::rejected(why),
                 Verdict::Abort => return Outcome::aborted(),
             }
         }

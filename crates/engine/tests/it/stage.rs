@@ -98,6 +98,7 @@ fn settings(dir: &TempDir, model: &ModelServer) -> Settings {
     let mut provider = Provider::new("scripted", format!("{}/v1", model.url()));
     provider.retry_pause = Duration::from_millis(5);
     Settings {
+        version: "0.0.0".to_owned(),
         provider,
         model: "scripted-1".to_owned(),
         models: vec![Model {

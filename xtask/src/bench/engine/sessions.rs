@@ -250,6 +250,7 @@ fn settings(args: &Args) -> Settings {
     env.set("PATH", "/usr/bin:/bin");
     env.set("HOME", &args.dir);
     Settings {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
         provider: Provider::new("scripted", format!("{}/v1", args.url)),
         model: "scripted-1".to_owned(),
         models: Vec::new(),

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::driver::ServeError;
-
-/// The script of a demo agent that was given none.
-pub(super) const DEFAULT: &str = include_str!("demo.script");
+/// The script of a model that was given none.
+pub(crate) const DEFAULT: &str = include_str!("demo.script");
 
 /// The most often a loop turns: a mistyped number is found when the script is read.
 const MOST_TURNS: u32 = 10_000_000;
@@ -18,7 +16,7 @@ const DEEPEST: usize = 16;
 
 /// A script that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// At least one.
     pub(super) sections: Vec<Section>,
 }
@@ -31,7 +29,7 @@ pub(super) struct Section {
     pub(super) refused: Option<Steps>,
 }
 
-/// Steps in order, shared with the player that is at them.
+/// Steps in order, shared with the play that is at them.
 pub(super) type Steps = Arc<[Step]>;
 
 /// One line of a script.
@@ -46,7 +44,7 @@ pub(super) enum Step {
     Plan(Vec<String>),
     Mark { step: usize, status: Progress },
     ExitPlan(String),
-    Call { tool: String, input: Value, gives: String },
+    Call { tool: String, input: String },
     Sleep(Duration),
     Fail { status: Option<u16>, text: String },
     Usage { input: u64, output: u64 },
@@ -67,8 +65,16 @@ pub(super) enum Progress {
     Done,
 }
 
+/// What is wrong with a script, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line} of the script: {reason}")]
+pub(crate) struct Mistake {
+    line: usize,
+    reason: String,
+}
+
 /// Reads a script.
-pub(super) fn parse(text: &str) -> Result<Script, ServeError> {
+pub(crate) fn parse(text: &str) -> Result<Script, Mistake> {
     let mut reader = Reader { lines: text.lines().enumerate(), line: 1 };
     let mut sections = Vec::new();
     loop {
@@ -96,7 +102,7 @@ enum End {
 }
 
 impl<'a> Reader<'a> {
-    fn section(&mut self) -> Result<(Section, End), ServeError> {
+    fn section(&mut self) -> Result<(Section, End), Mistake> {
         let (steps, mut end) = self.steps(0)?;
         let mut refused = None;
         if end == End::Refused {
@@ -113,7 +119,7 @@ impl<'a> Reader<'a> {
         Ok((Section { steps, refused }, end))
     }
 
-    fn steps(&mut self, depth: usize) -> Result<(Steps, End), ServeError> {
+    fn steps(&mut self, depth: usize) -> Result<(Steps, End), Mistake> {
         let mut steps = Vec::new();
         let opened_at = self.line;
         while let Some(line) = self.next_line() {
@@ -148,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok((steps.into(), End::Script))
     }
 
-    fn repeated(&mut self, rest: &str, depth: usize) -> Result<Step, ServeError> {
+    fn repeated(&mut self, rest: &str, depth: usize) -> Result<Step, Mistake> {
         let times = self.number(rest, "`loop` needs how many times")?;
         if times > MOST_TURNS {
             return Err(self.error(format!("a loop turns at most {MOST_TURNS} times")));
@@ -160,7 +166,7 @@ impl<'a> Reader<'a> {
         Ok(Step::Loop { times, steps })
     }
 
-    fn step(&mut self, verb: &str, rest: &str) -> Result<Step, ServeError> {
+    fn step(&mut self, verb: &str, rest: &str) -> Result<Step, Mistake> {
         Ok(match verb {
             "say" => Step::Say(self.text(verb, rest)?),
             "think" => Step::Think(self.text(verb, rest)?),
@@ -192,7 +198,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn write(&mut self, rest: &str) -> Result<Step, ServeError> {
+    fn write(&mut self, rest: &str) -> Result<Step, Mistake> {
         let what = "`write` needs a path and `<<END`";
         let (path, word) = rest.rsplit_once("<<").ok_or_else(|| self.error(what))?;
         let (path, word) = (path.trim(), word.trim());
@@ -206,7 +212,7 @@ impl<'a> Reader<'a> {
         Ok(Step::Write { path: path.to_owned(), content })
     }
 
-    fn edit(&self, rest: &str) -> Result<Step, ServeError> {
+    fn edit(&self, rest: &str) -> Result<Step, Mistake> {
         let what = "`edit` needs a path and \"old\" => \"new\"";
         let (path, rest) = rest.split_once(" \"").ok_or_else(|| self.error(what))?;
         let (old, rest) = self.quoted(rest, what)?;
@@ -220,7 +226,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text up to the closing quote and what follows it.
-    fn quoted<'t>(&self, text: &'t str, what: &str) -> Result<(String, &'t str), ServeError> {
+    fn quoted<'t>(&self, text: &'t str, what: &str) -> Result<(String, &'t str), Mistake> {
         let mut inner = String::new();
         let mut chars = text.chars();
         while let Some(char) = chars.next() {
@@ -238,7 +244,7 @@ impl<'a> Reader<'a> {
         Err(self.error(what))
     }
 
-    fn ask(&self, rest: &str) -> Result<Step, ServeError> {
+    fn ask(&self, rest: &str) -> Result<Step, Mistake> {
         let what = "`ask` needs a question and two options or more, with `|` before each";
         let mut parts = rest.split('|').map(str::trim);
         let question = parts.next().unwrap_or_default().to_owned();
@@ -256,7 +262,7 @@ impl<'a> Reader<'a> {
         Ok(Step::Ask { question, options })
     }
 
-    fn plan(&self, rest: &str) -> Result<Step, ServeError> {
+    fn plan(&self, rest: &str) -> Result<Step, Mistake> {
         let steps: Vec<String> =
             rest.split(';').map(|step| step.trim().to_owned()).filter(|s| !s.is_empty()).collect();
         if steps.is_empty() {
@@ -265,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(Step::Plan(steps))
     }
 
-    fn mark(&self, rest: &str) -> Result<Step, ServeError> {
+    fn mark(&self, rest: &str) -> Result<Step, Mistake> {
         let what = "`step` needs a number from 1 and `doing` or `done`";
         let (number, status) =
             rest.split_once(char::is_whitespace).ok_or_else(|| self.error(what))?;
@@ -280,19 +286,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn call(&self, rest: &str) -> Result<Step, ServeError> {
-        let what = "`call` needs a tool, a JSON object and `=>` before what it gives back";
-        let (tool, rest) = rest.split_once(char::is_whitespace).ok_or_else(|| self.error(what))?;
-        let (input, gives) = rest.rsplit_once("=>").ok_or_else(|| self.error(what))?;
-        match serde_json::from_str(input) {
-            Ok(input @ Value::Object(_)) => {
-                Ok(Step::Call { tool: tool.to_owned(), input, gives: gives.trim().to_owned() })
+    fn call(&self, rest: &str) -> Result<Step, Mistake> {
+        let what = "`call` needs a tool and a JSON object";
+        let (tool, input) = rest.split_once(char::is_whitespace).ok_or_else(|| self.error(what))?;
+        let input = input.trim();
+        match serde_json::from_str::<&RawValue>(input) {
+            Ok(_) if input.starts_with('{') => {
+                Ok(Step::Call { tool: tool.to_owned(), input: input.to_owned() })
             }
             _ => Err(self.error(what)),
         }
     }
 
-    fn fail(&mut self, rest: &str) -> Result<Step, ServeError> {
+    fn fail(&mut self, rest: &str) -> Result<Step, Mistake> {
         let (first, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         match first.parse::<u16>() {
             Ok(status @ 400..=599) => {
@@ -303,7 +309,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The text of a verb: the rest of its line, or the lines that follow.
-    fn text(&mut self, verb: &str, rest: &str) -> Result<String, ServeError> {
+    fn text(&mut self, verb: &str, rest: &str) -> Result<String, Mistake> {
         let text = match rest.strip_prefix("<<") {
             Some(word) if !word.is_empty() && !word.contains(char::is_whitespace) => {
                 self.lines_up_to(word)?
@@ -316,7 +322,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn lines_up_to(&mut self, word: &str) -> Result<String, ServeError> {
+    fn lines_up_to(&mut self, word: &str) -> Result<String, Mistake> {
         let opened_at = self.line;
         let mut lines = Vec::new();
         while let Some(line) = self.next_line() {
@@ -329,7 +335,7 @@ impl<'a> Reader<'a> {
         Err(self.error(format!("no line {word:?} ends this text")))
     }
 
-    fn number<N: std::str::FromStr>(&self, text: &str, what: &str) -> Result<N, ServeError> {
+    fn number<N: std::str::FromStr>(&self, text: &str, what: &str) -> Result<N, Mistake> {
         text.trim().parse().map_err(|_| self.error(what))
     }
 
@@ -339,7 +345,7 @@ impl<'a> Reader<'a> {
         Some(line)
     }
 
-    fn error(&self, reason: impl Into<String>) -> ServeError {
-        ServeError::Script { line: self.line, reason: reason.into() }
+    fn error(&self, reason: impl Into<String>) -> Mistake {
+        Mistake { line: self.line, reason: reason.into() }
     }
 }
