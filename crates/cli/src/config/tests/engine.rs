@@ -204,7 +204,7 @@ fn the_engine_s_own_model_goes_before_the_default_one() {
 #[test]
 fn the_examples_in_the_documents_are_understood() {
     for (name, text) in [
-        ("README.md", include_str!("../../../../../README.md")),
+        ("docs/configure.md", include_str!("../../../../../docs/configure.md")),
         ("docs/engine.md", include_str!("../../../../../docs/engine.md")),
     ] {
         let mut n_examples = 0;
