@@ -43,8 +43,6 @@ pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
     };
     Settings {
         version: VERSION.to_owned(),
-        provider: Provider::scripted("demo", playing),
-        model: scripted::MODEL.to_owned(),
         models: vec![Model {
             name: scripted::MODEL.to_owned(),
             context_window: Some(1_000_000),
@@ -52,17 +50,11 @@ pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
             sees: true,
             description: Some("No model: it plays its script".to_owned()),
         }],
-        effort: None,
-        personality: "none".to_owned(),
-        compact_at: None,
-        web_search: false,
-        freeform_patch: true,
         home: home(),
         config_dir: config_dir(),
         hidden: data_dir.map(Path::to_owned).into_iter().collect(),
-        env: tieline_engine::exec::for_tools(&[]),
         shell: shell(),
-        mcp_servers: Vec::new(),
+        ..Settings::new(Provider::scripted("demo", playing), scripted::MODEL)
     }
 }
 

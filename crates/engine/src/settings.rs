@@ -62,6 +62,27 @@ pub struct Model {
 const WINDOW: u64 = 128_000;
 
 impl Settings {
+    /// A model of a provider, and nothing of the user's: no home, no configuration, no servers.
+    pub fn new(provider: Provider, model: impl Into<String>) -> Self {
+        Self {
+            version: "0.0.0".to_owned(),
+            provider,
+            model: model.into(),
+            models: Vec::new(),
+            effort: None,
+            personality: "none".to_owned(),
+            compact_at: None,
+            web_search: false,
+            freeform_patch: true,
+            home: None,
+            config_dir: PathBuf::from("/nonexistent"),
+            hidden: Vec::new(),
+            env: crate::exec::for_tools(&[]),
+            shell: "/bin/sh".to_owned(),
+            mcp_servers: Vec::new(),
+        }
+    }
+
     fn find(&self, model: &str) -> Option<&Model> {
         self.models.iter().find(|known| known.name == model)
     }

@@ -14,7 +14,6 @@ use tieline_engine::{Engine, Settings};
 use tieline_event::{ConversationKey, Failure, Kind, Prompt, Seq, TurnCompleted, TurnStatus};
 use tieline_front::notify::Socket;
 use tieline_hub::{Conversation, Entry, Hub, Limits, OpenOptions, Registry, Shown};
-use tieline_proc::Env;
 use tieline_store::{Options, Store};
 
 use crate::tieline::{Outcome, Tieline};
@@ -182,23 +181,8 @@ struct Scripted(PathBuf);
 impl Registry for Scripted {
     fn agent(&self, _: &str, _: &Path) -> Result<Arc<dyn Agent>, Failure> {
         let playing = Playing { file: Some(self.0.clone()), fast: true };
-        let settings = Settings {
-            version: "0.0.0".to_owned(),
-            provider: Provider::scripted("demo", playing),
-            model: scripted::MODEL.to_owned(),
-            models: Vec::new(),
-            effort: None,
-            personality: "none".to_owned(),
-            compact_at: None,
-            web_search: false,
-            freeform_patch: true,
-            home: None,
-            config_dir: "/nonexistent".into(),
-            hidden: Vec::new(),
-            env: Env::inherited(&[], &[]),
-            shell: "/bin/sh".to_owned(),
-            mcp_servers: Vec::new(),
-        };
+        let provider = Provider::scripted("demo", playing);
+        let settings = Settings::new(provider, scripted::MODEL);
         Ok(Arc::new(Engine::new("demo", settings)))
     }
 }

@@ -435,7 +435,7 @@ fn ctrl_c_stops_a_task_which_goes_on_later() {
 
 #[test]
 fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
-    let script = "run sleep 0.2\nwrite out.txt <<END\nfrom an agent\nEND\nask Stay? | yes: y | no: n\n\
+    let script = "run sleep 0.2\nrun cat shared.txt\nwrite out.txt <<END\nfrom an agent\nEND\nask Stay? | yes: y | no: n\n\
                   say {answer}\n";
     let tieline = with_script(script);
     let git = |words: &[&str]| {
@@ -485,6 +485,8 @@ fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
         assert_eq!(fs::read_to_string(tree.join("out.txt")).unwrap(), "from an agent\n");
         let events = tieline.run(&["export", id]).succeeds();
         assert!(events.out.contains(&format!("task number {id}")));
+        let ran = events.lines().iter().filter(|it| it["data"]["exit_code"] == 0).count();
+        assert_eq!(ran, 2, "a worktree is no secret to who works in it: {}", events.out);
         let others = ids.iter().filter(|other| *other != id);
         for other in others {
             assert!(

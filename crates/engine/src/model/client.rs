@@ -126,7 +126,7 @@ impl Client {
                 let mut scrub = http.scrub.clone();
                 key.iter().for_each(|key| scrub.add(key.clone()));
                 let http = http.request(provider, request, key.as_ref())?;
-                Asked::Http { http, scrub }
+                Asked::Http { http: Box::new(http), scrub }
             }
         };
         let backoff = Backoff::for_request(provider);
@@ -286,7 +286,7 @@ pub struct Question {
 
 /// What is asked.
 enum Asked {
-    Http { http: reqwest::Request, scrub: Scrub },
+    Http { http: Box<reqwest::Request>, scrub: Scrub },
     Script { request: Box<Request>, turns: Vec<usize> },
 }
 

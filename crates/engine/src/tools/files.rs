@@ -141,7 +141,7 @@ pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
 /// `grep_files`: lines that match a regular expression.
 pub(super) async fn grep(scene: &Scene, args: GrepArgs) -> Outcome {
     let start = args.path.clone().unwrap_or_default();
-    let hidden = scene.shared.settings.hidden.clone();
+    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
     look(scene, start, move |path| {
         let pattern = regex::bytes::RegexBuilder::new(&args.pattern)
             .size_limit(1 << 20)
@@ -198,7 +198,7 @@ pub(super) async fn view_image(scene: &Scene, call: &Call, args: ImageArgs) -> O
         path: Str::Owned(path.display().to_string()),
     };
     scene.shared.out.send(&scene.task, EventMsg::ViewImageToolCall(event)).await;
-    let hidden = scene.shared.settings.hidden.clone();
+    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
     let read = tokio::task::spawn_blocking(move || image(&path, &hidden)).await;
     match read {
         Ok(Ok(url)) => Outcome {
@@ -243,7 +243,7 @@ async fn look(
     work: impl FnOnce(&Path) -> Result<String, String> + Send + 'static,
 ) -> Outcome {
     let path = scene.context.path(path);
-    let hidden = scene.shared.settings.hidden.clone();
+    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
     let done = tokio::task::spawn_blocking(move || match is_hidden(&hidden, &path) {
         true => Err(format!("{} is hidden", path.display())),
         false => work(&path),
