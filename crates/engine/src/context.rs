@@ -126,11 +126,12 @@ impl Context {
         let mut found = Vec::new();
         while let Some(path) = left.pop() {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            if real == cwd {
+            // Who works in a hidden directory itself, and not in one below it, gets nothing of it.
+            if real == cwd && !hidden.contains(&path) {
                 continue;
             }
             match std::fs::read_dir(&real) {
-                Ok(entries) if cwd.starts_with(&real) => {
+                Ok(entries) if real != cwd && cwd.starts_with(&real) => {
                     left.extend(entries.flatten().map(|entry| entry.path()));
                 }
                 _ => found.push(path),

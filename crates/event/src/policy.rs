@@ -100,6 +100,11 @@ impl Policy {
         Self { ask, reach }
     }
 
+    /// A policy, unless it says just what the mode says: for agents that know only modes.
+    pub fn beyond(mode: Mode, policy: Option<Self>) -> Option<Self> {
+        policy.filter(|policy| *policy != Self::of(mode))
+    }
+
     /// The mode that means exactly this, if there is one.
     pub fn as_mode(self) -> Option<Mode> {
         [Mode::Default, Mode::AcceptEdits, Mode::Yolo]

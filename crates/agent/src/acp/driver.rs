@@ -453,7 +453,7 @@ impl Driver for AcpDriver {
     }
 
     fn set_mode(&mut self, mode: Mode, policy: Option<Policy>, ledger: &mut Ledger) -> bool {
-        if policy.is_some() {
+        if Policy::beyond(mode, policy).is_some() {
             // There is none; whoever starts it says so.
             return false;
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tieline_event::{Failure, FailureCode};
+use tieline_event::{Failure, FailureCode, Policy};
 
 use super::driver::AcpDriver;
 use crate::driver::{Agent, Launch, Launching, Plan};
@@ -29,7 +29,7 @@ impl Agent for AcpAgent {
     }
 
     fn launch<'a>(&'a self, launch: Launch<'a>) -> Launching<'a> {
-        if let Some(policy) = launch.policy {
+        if let Some(policy) = Policy::beyond(launch.mode, launch.policy) {
             let message = format!("{} has no policy {policy}", self.name);
             let failure = Failure::new(FailureCode::BadRequest, message).hint(
                 "choose a --mode instead: default, plan, acceptEdits, bypassPermissions, yolo",

@@ -573,7 +573,7 @@ impl Driver for ClaudeDriver {
         // A process that was not started to never ask cannot be told to later. What has no policies
         // says so when it is started.
         if self.lifetime == Lifetime::Turn
-            || policy.is_some()
+            || Policy::beyond(mode, policy).is_some()
             || setup::mode_name(mode) == "bypassPermissions"
         {
             return false;

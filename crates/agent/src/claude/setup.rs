@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use tieline_event::{Failure, FailureCode, Mode};
+use tieline_event::{Failure, FailureCode, Mode, Policy};
 use tieline_proc::Env;
 
 use super::driver::ClaudeDriver;
@@ -63,7 +63,7 @@ impl Agent for Claude {
 
 impl Claude {
     fn plan(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
-        if let Some(policy) = launch.policy {
+        if let Some(policy) = Policy::beyond(launch.mode, launch.policy) {
             return Err(Failure::new(
                 FailureCode::BadRequest,
                 format!("Claude Code has no policy {policy}"),

@@ -15,6 +15,8 @@ mod tests;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Standing {
     pub(super) policy: Policy,
+    /// Somebody chose it; else it is what the mode means, which an agent may know better.
+    is_chosen: bool,
     network: bool,
     roots: Vec<PathBuf>,
     pub(super) plans: bool,
@@ -27,6 +29,7 @@ impl Standing {
     pub(super) fn of(mode: Mode, policy: Option<Policy>) -> Self {
         Self {
             policy: policy.unwrap_or_else(|| Policy::of(mode)),
+            is_chosen: policy.is_some(),
             network: policy.is_none() && mode == Mode::BypassPermissions,
             roots: Vec::new(),
             plans: policy.is_none() && mode == Mode::Plan,
@@ -39,6 +42,7 @@ impl Standing {
     pub(super) fn change(&mut self, context: &Context) -> OpenOptions {
         let before = self.clone();
         self.policy.ask = context.ask.unwrap_or(self.policy.ask);
+        self.is_chosen |= context.ask.is_some();
         if let Some(Sandbox { reach, network, roots }) = &context.sandbox {
             self.policy.reach = *reach;
             self.network = *network;
@@ -53,8 +57,8 @@ impl Standing {
             effort: context.effort.clone(),
             ..OpenOptions::default()
         };
-        let is_other = (self.policy, self.network, self.plans)
-            != (before.policy, before.network, before.plans);
+        let held = |it: &Self| (it.policy, it.is_chosen, it.network, it.plans);
+        let is_other = held(self) != held(&before);
         if is_other {
             let (mode, policy) = self.mode();
             (options.mode, options.policy) = (Some(mode), policy);
@@ -67,7 +71,7 @@ impl Standing {
     }
 
     /// The mode that comes nearest, for agents that know only modes; and the policy, where it is not
-    /// exactly that mode.
+    /// exactly that mode for every agent.
     pub(super) fn mode(&self) -> (Mode, Option<Policy>) {
         if self.plans {
             return (Mode::Plan, None);
@@ -76,8 +80,11 @@ impl Standing {
         if (ask, reach, self.network) == (AskWhen::Never, Reach::WorkspaceWrite, true) {
             return (Mode::BypassPermissions, None);
         }
-        if let Some(mode) = self.policy.as_mode() {
-            return (mode, None);
+        match self.policy.as_mode() {
+            // Some agents ask for more in this mode than who chose the policy wants.
+            Some(Mode::Default) if self.is_chosen => return (Mode::Default, Some(self.policy)),
+            Some(mode) => return (mode, None),
+            None => {}
         }
         let nearest = match (ask, reach) {
             (_, Reach::ReadOnly) | (AskWhen::Untrusted, _) => Mode::Default,

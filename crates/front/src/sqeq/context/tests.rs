@@ -9,7 +9,7 @@ fn policies_are_the_nearest_mode_and_more_only_where_they_are_more() {
     use AskWhen::{Never, OnFailure, OnRequest, Untrusted};
     use Reach::{DangerFullAccess, ReadOnly, WorkspaceWrite};
     for (ask, reach, mode, is_exact) in [
-        (OnRequest, ReadOnly, Mode::Default, true),
+        (OnRequest, ReadOnly, Mode::Default, false),
         (OnRequest, WorkspaceWrite, Mode::AcceptEdits, true),
         (Never, DangerFullAccess, Mode::Yolo, true),
         (Never, WorkspaceWrite, Mode::BypassPermissions, false),
@@ -21,6 +21,17 @@ fn policies_are_the_nearest_mode_and_more_only_where_they_are_more() {
         let (near, policy) = standing(ask, reach).mode();
         assert_eq!((near, policy.is_none()), (mode, is_exact), "{ask} {reach}");
     }
+}
+
+#[test]
+fn a_policy_that_was_chosen_is_told_apart_from_what_the_mode_means() {
+    let mut standing = Standing::of(Mode::Default, None);
+    assert_eq!(standing.mode(), (Mode::Default, None));
+    let chosen = Context { ask: Some(AskWhen::OnRequest), ..Context::default() };
+    let policy = Policy { ask: AskWhen::OnRequest, reach: Reach::ReadOnly };
+    let options = standing.change(&chosen);
+    assert_eq!((options.mode, options.policy), (Some(Mode::Default), Some(policy)));
+    assert!(standing.change(&chosen).mode.is_none(), "the same again is no change");
 }
 
 #[test]
