@@ -91,8 +91,10 @@ async fn serve(hub: Hub, options: Options, args: &ProtoArgs) -> Result<(), Error
         }
         Address::Unix(path) => {
             let listener = Listener::unix(path).map_err(refused)?;
+            let end = sqeq::end_signal().map_err(failed)?;
             print::tell(&format!("tieline: listening on {}", listener.address()));
-            listener.serve(hub, options).await.map_err(failed)
+            listener.serve_until(hub, options, end).await;
+            Ok(())
         }
         Address::Tcp(address) => {
             let told = |err: token::Error| Error::usage(chain(&err));
@@ -106,8 +108,10 @@ async fn serve(hub: Hub, options: Options, args: &ProtoArgs) -> Result<(), Error
             };
             let listener = Listener::tcp(*address, token, args.allow_remote).await;
             let listener = listener.map_err(refused)?;
+            let end = sqeq::end_signal().map_err(failed)?;
             print::tell(&format!("tieline: listening on {}; {shown}", listener.address()));
-            listener.serve(hub, options).await.map_err(failed)
+            listener.serve_until(hub, options, end).await;
+            Ok(())
         }
     }
 }

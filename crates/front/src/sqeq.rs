@@ -49,7 +49,7 @@ use order::Incoming;
 use out::Out;
 use session::{End, Session};
 
-pub use listen::{Address, BadAddress, Listener};
+pub use listen::{Address, BadAddress, Listener, end_signal};
 pub use tieline_wire::sqeq::schema::json_schema;
 
 /// Which of the two is followed where they do not agree.

@@ -81,6 +81,23 @@ impl FromStr for Address {
     }
 }
 
+/// Until somebody ends this process. A signal from now on does not kill it any more, so this comes
+/// before anybody is told where we listen. Needs a runtime.
+///
+/// # Errors
+/// When signals cannot be had.
+pub fn end_signal() -> Result<impl Future<Output = ()>, Error> {
+    let listen = |kind| signal(kind).map_err(Error::io("listen to signals"));
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
 /// A socket that is bound, and who may speak.
 #[derive(Debug)]
 pub struct Listener {
@@ -157,25 +174,7 @@ impl Listener {
         }
     }
 
-    /// Serves clients until a signal comes; then every session ends.
-    ///
-    /// # Errors
-    /// When signals cannot be had.
-    pub async fn serve(self, hub: Hub, options: Options) -> Result<(), Error> {
-        let listen = |kind| signal(kind).map_err(Error::io("listen to signals"));
-        let mut interrupt = listen(SignalKind::interrupt())?;
-        let mut terminate = listen(SignalKind::terminate())?;
-        let stop = async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        };
-        self.serve_until(hub, options, stop).await;
-        Ok(())
-    }
-
-    /// Serves clients until something else says stop; then every session ends.
+    /// Serves clients until something says stop; then every session ends.
     pub async fn serve_until(self, hub: Hub, options: Options, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
         let mut clients = JoinSet::new();

@@ -97,9 +97,17 @@ async fn input_that_nobody_reads_is_refused_in_the_end() {
 #[tokio::test]
 async fn a_session_that_ended_between_calls_tells_its_end() {
     let commands = commands();
-    let (start, mut updates) = listened(on_terminal("read line; echo late; exit 4"), 64);
+    let dir = tempfile::tempdir().unwrap();
+    let gate = dir.path().join("gate");
+    // It ends after the call that lets it go on, however long that takes.
+    let script = format!(
+        "read line; until [ -e {} ]; do sleep 0.01; done; echo late; exit 4",
+        gate.display()
+    );
+    let (start, mut updates) = listened(on_terminal(&script), 64);
     let id = background(&commands, start).await;
     commands.write(id, b"\n", Some(Duration::ZERO)).await.unwrap();
+    std::fs::write(&gate, "").unwrap();
     while !matches!(updates.recv().await.unwrap(), Update::Ended(_)) {}
     let yielded = commands.write(id, b"too late\n", Some(LIMIT)).await.unwrap();
     let State::Ended(ran) = yielded.state else { panic!("{:?}", yielded.state) };
