@@ -249,21 +249,11 @@ fn settings(args: &Args) -> Settings {
     let mut env = Env::empty();
     env.set("PATH", "/usr/bin:/bin");
     env.set("HOME", &args.dir);
+    let provider = Provider::new("scripted", format!("{}/v1", args.url));
     Settings {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        provider: Provider::new("scripted", format!("{}/v1", args.url)),
-        model: "scripted-1".to_owned(),
-        models: Vec::new(),
-        effort: None,
-        personality: "none".to_owned(),
-        compact_at: None,
-        web_search: false,
-        freeform_patch: true,
-        home: None,
         config_dir: args.dir.join("config"),
         hidden: vec![args.dir.join("store")],
         env,
-        shell: "/bin/sh".to_owned(),
-        mcp_servers: Vec::new(),
+        ..Settings::new(provider, "scripted-1")
     }
 }
