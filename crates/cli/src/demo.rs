@@ -58,7 +58,8 @@ pub(crate) fn demo(global: &Global, args: &DemoArgs) -> Result<Exit, Error> {
         notify: None,
     };
     let dir = store.dir().to_owned();
-    let exit = turn.play(store, Agents::new(&Config::default()), Limits::default())?;
+    let exit =
+        turn.play(store, Agents::new(&Config::default()).remembered_in(&dir), Limits::default())?;
     tell(&format!(
         "\nThe transcript is kept in {}.\n  read it:    {name} show {shown}\n  export it:  {name} export {shown} --format markdown\nThe agent worked in {}.",
         dir.display(),

@@ -52,10 +52,22 @@ pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
         }],
         home: home(),
         config_dir: config_dir(),
-        hidden: data_dir.map(Path::to_owned).into_iter().collect(),
+        hidden: match provider(&config.engine) {
+            Ok(provider) => hidden(data_dir, &provider),
+            Err(_) => data_dir.map(Path::to_owned).into_iter().collect(),
+        },
         shell: shell(),
         ..Settings::new(Provider::scripted("demo", playing), scripted::MODEL)
     }
+}
+
+/// What commands may not read.
+fn hidden(data_dir: Option<&Path>, provider: &Provider) -> Vec<PathBuf> {
+    let key = match &provider.key {
+        Key::File(file) => Some(file.clone()),
+        _ => None,
+    };
+    data_dir.map(Path::to_owned).into_iter().chain(key).collect()
 }
 
 /// What says where the engine's model is, if anything does.
@@ -71,10 +83,7 @@ pub(crate) fn named_by(config: &Config) -> Option<&'static str> {
 pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Settings, Failure> {
     let engine = &config.engine;
     let provider = provider(engine)?;
-    let mut hidden: Vec<PathBuf> = data_dir.map(Path::to_owned).into_iter().collect();
-    if let Key::File(file) = &provider.key {
-        hidden.push(file.clone());
-    }
+    let hidden = hidden(data_dir, &provider);
     let model = config.model_of("engine");
     Ok(Settings {
         version: VERSION.to_owned(),

@@ -44,15 +44,15 @@ pub(crate) fn decide(args: &RunArgs, standing: Standing, agent: &str) -> Result<
     }
     let means = |mode| meaning(agent, mode);
     let mode = args.mode.unwrap_or(standing.mode);
-    let other_half = match args.mode {
-        Some(mode) => Policy::of(mode),
-        None => standing.policy.unwrap_or(Policy::of(mode)),
-    };
+    let kept = standing.policy.filter(|_| args.mode.is_none());
     let is_whole = ask.is_some() && reach.is_some();
-    let policy =
-        Policy { ask: ask.unwrap_or(other_half.ask), reach: reach.unwrap_or(other_half.reach) };
-    // Who says nothing of asking leaves that to the mode.
-    let is_mode = |mode| policy == means(mode) || ask.is_none() && policy == Policy::of(mode);
+    let with =
+        |half: Policy| Policy { ask: ask.unwrap_or(half.ask), reach: reach.unwrap_or(half.reach) };
+    let policy = with(kept.unwrap_or(means(mode)));
+    // Who says nothing of asking leaves that to a mode, if the rest is one.
+    let plain = with(Policy::of(mode));
+    let leaves = ask.is_none() && kept.is_none();
+    let is_mode = |mode| policy == means(mode) || leaves && plain == Policy::of(mode);
     // Said twice in two ways.
     if args.mode.is_some() && is_mode(mode) {
         return Ok(Change::mode(mode));

@@ -179,8 +179,7 @@ impl Job<'_> {
         let mut state = State::new(description);
         self.settings(&mut state)?;
         if args.worktree {
-            let trees = private_dir(store, "worktrees");
-            let trees = trees.map_err(|err| {
+            let trees = private_dir(worktrees(store)).map_err(|err| {
                 Error::new(Exit::Store, format!("cannot make a directory for worktrees: {err}"))
             })?;
             let at = trees.join(args.id.as_str());
@@ -275,9 +274,15 @@ impl Job<'_> {
     }
 }
 
-/// A directory in the store that only its user can look into.
-fn private_dir(store: &Store, name: &str) -> io::Result<PathBuf> {
-    let dir = store.dir().join(name);
+/// Where worktrees are: beside the store, which the engine hides from those who work in them.
+fn worktrees(store: &Store) -> PathBuf {
+    let mut name = store.dir().file_name().unwrap_or_default().to_owned();
+    name.push("-worktrees");
+    store.dir().with_file_name(name)
+}
+
+/// A directory that only its user can look into.
+fn private_dir(dir: PathBuf) -> io::Result<PathBuf> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
     Ok(dir)
 }
@@ -316,7 +321,7 @@ pub(crate) fn detach(
     let failed = |what: &str, err: &io::Error| {
         Error::new(Exit::Failed, format!("cannot start the task in the background: {what}: {err}"))
     };
-    let logs = private_dir(store, "tasks").map_err(|err| failed("its log", &err))?;
+    let logs = private_dir(store.dir().join("tasks")).map_err(|err| failed("its log", &err))?;
     let path = logs.join(format!("{id}.log"));
     // Another one that is about to end may still write to it.
     let log = File::options().create(true).append(true).mode(0o600).open(&path);

@@ -118,28 +118,6 @@ impl Context {
 }
 
 impl Context {
-    /// What commands may not read. Of a hidden directory that the work is done in, everything is
-    /// hidden but the way there.
-    pub(crate) fn hidden(&self, hidden: &[PathBuf]) -> Vec<PathBuf> {
-        let Ok(cwd) = self.cwd.canonicalize() else { return hidden.to_vec() };
-        let mut left: Vec<PathBuf> = hidden.to_vec();
-        let mut found = Vec::new();
-        while let Some(path) = left.pop() {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            // Who works in a hidden directory itself, and not in one below it, gets nothing of it.
-            if real == cwd && !hidden.contains(&path) {
-                continue;
-            }
-            match std::fs::read_dir(&real) {
-                Ok(entries) if real != cwd && cwd.starts_with(&real) => {
-                    left.extend(entries.flatten().map(|entry| entry.path()));
-                }
-                _ => found.push(path),
-            }
-        }
-        found
-    }
-
     /// The terms commands and patches are judged by.
     pub(crate) fn terms(&self) -> Terms {
         let when = |when| Ask::When(when);

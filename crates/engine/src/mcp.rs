@@ -146,6 +146,11 @@ impl Mcp {
         self.questions.answer(server, id, accepted)
     }
 
+    /// Declines whatever is asked now: nobody is there any more to answer it.
+    pub(crate) fn dismiss_questions(&self) {
+        self.questions.dismiss();
+    }
+
     /// Starts the servers, if nobody has; says how that went.
     pub async fn startup(&self) -> Startup {
         self.started.get_or_init(|| self.start()).await.clone()

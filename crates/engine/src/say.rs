@@ -128,7 +128,7 @@ pub(crate) async fn user(core: &mut Core, shared: &Arc<Shared>, id: &str, pieces
             Piece::Image(url) => parts.push(picture(url.clone())),
             Piece::LocalImage(path) => {
                 let path = core.context.path(path);
-                let hidden = core.context.hidden(&shared.settings.hidden);
+                let hidden = shared.settings.hidden.clone();
                 let read = tokio::task::spawn_blocking(move || image(&path, &hidden)).await;
                 match read.unwrap_or_else(|_| Err("the picture cannot be read".to_owned())) {
                     Ok(url) => parts.push(picture(url)),

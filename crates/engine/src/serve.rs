@@ -230,6 +230,7 @@ impl Session {
     async fn finish(&mut self, id: &str, end: Result<End, Stop>) {
         let out = self.shared.out.clone();
         self.shared.commands.interrupt();
+        self.shared.mcp.dismiss_questions();
         self.shared.begin_diff();
         let steered = self.shared.take_steered();
         let end = match end {

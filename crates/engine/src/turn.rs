@@ -464,12 +464,18 @@ impl Answer<'_> {
 
     /// Waits for the calls and takes their outputs into the history, in the order of the calls.
     async fn collect(&mut self, is_whole: bool) -> Result<(), Broken> {
+        let mut kept = Ok(());
         while let Some(ended) = self.calls.running.join_next().await {
-            if !self.calls.running.is_empty() {
+            self.note_end(ended.ok());
+            // Those that ended at the same time wait for the disk together.
+            while let Some(ended) = self.calls.running.try_join_next() {
                 self.note_end(ended.ok());
-                self.core.keep().await?;
+            }
+            if !self.calls.running.is_empty() && kept.is_ok() {
+                kept = self.core.keep().await;
             }
         }
+        kept?;
         let mut aborted = false;
         for call in std::mem::take(&mut self.calls.begun) {
             // A tool that failed in a panic has no output of its own.

@@ -3,7 +3,7 @@
 //! It takes what is queued, writes it in one transaction and answers after the `fsync`. A batch
 //! somebody waits for is committed as soon as nothing else is queued; frames alone wait up to
 //! [`Options::group_wait`] for company, and upkeep up to [`Options::upkeep_wait`]: it then goes
-//! along with whatever is committed, so that nobody waits for the disk because of it.
+//! along with whatever is committed, so that no batch waits for the disk because of it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
@@ -60,12 +60,12 @@ pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
             None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(left) => jobs.recv_timeout(left),
         };
-        let due = waiting.take_due();
         let gathered = match first {
             Ok(job) => gather(job, jobs, options),
             Err(RecvTimeoutError::Timeout) => Gathered::default(),
             Err(RecvTimeoutError::Disconnected) => break,
         };
+        let due = waiting.take_due();
         let Gathered { group, upkeep, then } = gathered;
         log_bytes += desk.commit(group, due);
         waiting.add(upkeep);

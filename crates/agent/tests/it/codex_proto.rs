@@ -685,6 +685,10 @@ fn a_server_of_tools_that_asks_gets_what_people_say() {
         replay.settle();
         assert_eq!(replay.written[0]["op"], expected, "{asked}");
     }
+    let mut replay = after(&[FORM]);
+    let (_, request) = replay.requests.pop().unwrap();
+    let refused = replay.session.answer(&request, &yes, Origin::Human, None).unwrap_err();
+    assert!(refused.0.contains("wants answers"), "{refused:?}");
     let mut replay = after(&[PLAIN]);
     let (_, request) = replay.requests.pop().unwrap();
     let stop = Answer::Deny { message: None, stop: true };

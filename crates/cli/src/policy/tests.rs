@@ -126,6 +126,12 @@ fn the_engine_takes_every_pair() {
         check("-a untrusted", "-");
         check("-a on-request", "default: on-request + read-only");
         check("-a on-request -s read-only", "default: on-request + read-only");
+        // A wider sandbox is no leave not to ask.
+        check("-s danger-full-access", "default: untrusted + danger-full-access");
+        let policy = Policy::of(Mode::Default);
+        let standing = Standing { mode: Mode::Default, policy: Some(policy) };
+        let kept = decided("-s read-only", standing, agent).unwrap();
+        assert_eq!(kept, "default: on-request + read-only", "a policy is not dropped for a mode");
     }
 }
 

@@ -481,7 +481,7 @@ fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
         let expected = if n % 2 == 0 { "complete" } else { "cancelled" };
         assert_eq!(done["status"], expected, "{done:#}");
         assert_eq!(done["branch"], format!("tieline/{id}"));
-        let tree = tieline.store().join("worktrees").join(id);
+        let tree = tieline.path("store-worktrees").join(id);
         assert_eq!(fs::read_to_string(tree.join("out.txt")).unwrap(), "from an agent\n");
         let events = tieline.run(&["export", id]).succeeds();
         assert!(events.out.contains(&format!("task number {id}")));
@@ -500,7 +500,7 @@ fn eight_tasks_at_once_each_in_a_worktree_of_its_own() {
     assert_eq!(alive(&tieline), Vec::<String>::new(), "no process is left");
     task(&tieline, &["remove", "t1"]).ends_with(2);
     task(&tieline, &["remove", "t1", "--force"]).succeeds();
-    assert!(!tieline.store().join("worktrees/t1").exists());
+    assert!(!tieline.path("store-worktrees/t1").exists());
 }
 
 /// Processes that work below this home: their words, and how many KiB they hold.

@@ -69,10 +69,15 @@ impl Questions {
         }
     }
 
+    /// Says no to everything that is asked now.
+    pub(super) fn dismiss(&self) {
+        lock(&self.open).clear();
+    }
+
     /// Says no to everything, now and from now on.
     pub(super) fn close(&self) {
         *lock(&self.listener) = None;
-        lock(&self.open).clear();
+        self.dismiss();
     }
 }
 

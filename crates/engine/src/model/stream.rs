@@ -107,9 +107,13 @@ impl Stream {
             State::Completed => {
                 self.state = State::Over;
                 // Whatever it is that comes, the answer is whole.
-                let mut rest = Parser::default();
-                while let Ok(Ok(true)) = timeout(LINGER, self.source.feed(&mut rest)).await {}
-                return Ok(None);
+                loop {
+                    // Nothing of it is kept.
+                    let mut rest = Parser::default();
+                    let Ok(Ok(true)) = timeout(LINGER, self.source.feed(&mut rest)).await else {
+                        return Ok(None);
+                    };
+                }
             }
             State::Over => return Ok(None),
         }

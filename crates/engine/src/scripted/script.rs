@@ -1,4 +1,4 @@
-//! Reading a script; the module above describes it.
+//! Reading a script; docs/demo.md describes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use serde_json::value::RawValue;
 /// The script of a model that was given none.
 pub(crate) const DEFAULT: &str = include_str!("demo.script");
 
-/// The most often a loop turns: a mistyped number is found when the script is read.
+/// The most often a loop turns, with the loops around it: a mistyped number is found when the script
+/// is read.
 const MOST_TURNS: u32 = 10_000_000;
 
 /// Deeper loops than anybody writes, so that playing needs no deep stack.
@@ -75,7 +76,7 @@ pub(crate) struct Mistake {
 
 /// Reads a script.
 pub(crate) fn parse(text: &str) -> Result<Script, Mistake> {
-    let mut reader = Reader { lines: text.lines().enumerate(), line: 1 };
+    let mut reader = Reader { lines: text.lines().enumerate(), line: 1, turns: 1 };
     let mut sections = Vec::new();
     loop {
         let (section, end) = reader.section()?;
@@ -90,6 +91,8 @@ struct Reader<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     /// The line that was read last, from 1.
     line: usize,
+    /// How often what stands here plays.
+    turns: u32,
 }
 
 /// What ended a run of steps.
@@ -155,14 +158,17 @@ impl<'a> Reader<'a> {
     }
 
     fn repeated(&mut self, rest: &str, depth: usize) -> Result<Step, Mistake> {
-        let times = self.number(rest, "`loop` needs how many times")?;
-        if times > MOST_TURNS {
+        let times: u32 = self.number(rest, "`loop` needs how many times")?;
+        let around = self.turns;
+        self.turns = around.saturating_mul(times.max(1));
+        if self.turns > MOST_TURNS {
             return Err(self.error(format!("a loop turns at most {MOST_TURNS} times")));
         }
         if depth > DEEPEST {
             return Err(self.error(format!("at most {DEEPEST} loops can stand in each other")));
         }
         let (steps, _) = self.steps(depth)?;
+        self.turns = around;
         Ok(Step::Loop { times, steps })
     }
 

@@ -107,6 +107,7 @@ pub(super) async fn read_file(scene: &Scene, args: ReadArgs) -> Outcome {
 
 /// `list_dir`: what is below a directory, as git would see it.
 pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
+    let hidden = scene.shared.settings.hidden.clone();
     look(scene, args.path.clone(), move |path| {
         if !path.is_dir() {
             return Err(format!("{} is no directory", path.display()));
@@ -116,7 +117,9 @@ pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
             .max_depth(Some(depth))
             .hidden(false)
             .require_git(false)
-            .filter_entry(|entry| entry.file_name() != ".git")
+            .filter_entry(move |entry| {
+                entry.file_name() != ".git" && !is_hidden(&hidden, entry.path())
+            })
             .sort_by_file_name(Ord::cmp)
             .build();
         let mut text = String::new();
@@ -141,7 +144,7 @@ pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
 /// `grep_files`: lines that match a regular expression.
 pub(super) async fn grep(scene: &Scene, args: GrepArgs) -> Outcome {
     let start = args.path.clone().unwrap_or_default();
-    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
+    let hidden = scene.shared.settings.hidden.clone();
     look(scene, start, move |path| {
         let pattern = regex::bytes::RegexBuilder::new(&args.pattern)
             .size_limit(1 << 20)
@@ -198,7 +201,7 @@ pub(super) async fn view_image(scene: &Scene, call: &Call, args: ImageArgs) -> O
         path: Str::Owned(path.display().to_string()),
     };
     scene.shared.out.send(&scene.task, EventMsg::ViewImageToolCall(event)).await;
-    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
+    let hidden = scene.shared.settings.hidden.clone();
     let read = tokio::task::spawn_blocking(move || image(&path, &hidden)).await;
     match read {
         Ok(Ok(url)) => Outcome {
@@ -243,7 +246,7 @@ async fn look(
     work: impl FnOnce(&Path) -> Result<String, String> + Send + 'static,
 ) -> Outcome {
     let path = scene.context.path(path);
-    let hidden = scene.context.hidden(&scene.shared.settings.hidden);
+    let hidden = scene.shared.settings.hidden.clone();
     let done = tokio::task::spawn_blocking(move || match is_hidden(&hidden, &path) {
         true => Err(format!("{} is hidden", path.display())),
         false => work(&path),

@@ -111,6 +111,23 @@ async fn a_server_of_tools_asks_the_user_and_hears_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_server_does_not_outlive_its_turn() {
+    let mut stage = Stage::new().await;
+    stage.settings.mcp_servers = vec![fake("fake", &[], &[])];
+    let hub = stage.hub();
+    let mut talk = stage.open(&hub, Mode::Yolo).await;
+    talk.conversation.start_turn(Prompt::text("Go. SCENARIO:mcp-ask")).await.unwrap();
+    talk.until(|kind| matches!(kind, Kind::RequestOpened(_))).await;
+    talk.conversation.interrupt().await.unwrap();
+    assert_eq!(talk.end().await.status, TurnStatus::Interrupted);
+    // The server was told no and is there for the next call.
+    let end = talk.say("Go. SCENARIO:mcp").await;
+    assert_eq!(end.status, TurnStatus::Completed, "{:#?}", talk.names());
+    let heard = stage.asked().last().unwrap()["input"].to_string();
+    assert!(heard.contains("hi"), "{heard}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_turn_and_the_next_one_works() {
     let stage = Stage::new().await;
     let hub = stage.hub();

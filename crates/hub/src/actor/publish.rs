@@ -86,7 +86,8 @@ impl Actor {
     fn keep_up_raw_log(&mut self, turn_ended: bool) {
         // Compression makes several raw bytes one on disk, so this is early enough.
         let is_long = self.limits.raw_bytes.is_some_and(|most| self.raw_bytes > most / 4);
-        // What waits already will see what there is now, too.
+        // What waits already will see what there is now, too; if it is being done right now, the
+        // next turn's will.
         if (turn_ended || is_long) && self.upkeep.is_none() {
             self.raw_bytes = 0;
             self.upkeep = Some(self.store.keep_up(self.pipeline.lease(), self.limits.raw_bytes));

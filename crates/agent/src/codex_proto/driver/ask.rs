@@ -42,6 +42,7 @@ enum What {
 #[derive(Debug)]
 struct Form {
     server: String,
+    /// What is to be filled in; none where a yes is all.
     schema: Option<Box<RawValue>>,
 }
 
@@ -51,6 +52,7 @@ struct Form {
 struct Wanted {
     #[serde(alias = "requestedSchema")]
     requested_schema: Option<Box<RawValue>>,
+    message: Option<String>,
     url: Option<String>,
 }
 
@@ -105,10 +107,11 @@ impl Form {
             (Answer::Answers { answers }, Some(schema)) => {
                 ("accept", Some(form::fill(schema, answers)))
             }
-            (Answer::Allow { input: None, .. }, _) => ("accept", Some(nothing())),
+            (Answer::Allow { input: None, .. }, None) => ("accept", Some(nothing())),
             (Answer::Deny { stop: true, .. }, _) => ("cancel", None),
             (Answer::Deny { .. }, _) => ("decline", None),
-            _ => return Err("this request wants a yes or a no".to_owned()),
+            (_, Some(_)) => return Err("this request wants answers, or a no".to_owned()),
+            (_, None) => return Err("this request wants a yes or a no".to_owned()),
         };
         let request_id = RawValue::from_string(id.to_owned()).map(Raw::Owned);
         Ok(Op::ResolveElicitation(sqeq::ResolveElicitation {
@@ -254,28 +257,37 @@ impl ProtoDriver {
     /// A server of tools asks: a form to fill in, or a yes.
     pub(super) fn elicitation(&mut self, it: &sqeq::ElicitationRequest<'_>, ledger: &mut Ledger) {
         let server = it.server_name.to_string();
-        let message = it.message.as_deref().unwrap_or_default();
         let wanted: Wanted = it.request.as_ref().and_then(Raw::read).unwrap_or_default();
-        let schema = wanted.requested_schema;
-        let questions = schema.as_deref().map(|schema| form::questions_of(message, schema));
-        let body = match questions.filter(|questions| !questions.is_empty()) {
-            Some(questions) => RequestBody::Question { questions },
-            None => RequestBody::Approval(Approval {
+        let message = it.message.as_deref().or(wanted.message.as_deref()).unwrap_or_default();
+        let questions = |schema: &RawValue| form::questions_of(message, schema);
+        let questions = wanted.requested_schema.as_deref().map(questions).unwrap_or_default();
+        let schema = wanted.requested_schema.filter(|_| !questions.is_empty());
+        let body = match questions.is_empty() {
+            false => RequestBody::Question { questions },
+            true => RequestBody::Approval(Approval {
                 tool: server.clone(),
                 command: None,
-                path: wanted.url,
+                path: None,
                 changes: Vec::new(),
                 input: None,
                 suggestions: Vec::new(),
             }),
         };
-        let reason = format!("asked by the MCP server {server}");
         let title = match first_line(message) {
             line if line.is_empty() => format!("{server} asks something"),
             line => line,
         };
+        // Nobody says yes to what they were not shown.
+        let mut reason = format!("asked by the MCP server {server}");
+        if title != message {
+            reason = format!("{message}\n{reason}");
+        }
+        if let Some(url) = wanted.url {
+            reason = format!("{reason}, at {url}");
+        }
         let id = it.id.get().to_owned();
-        let asked = Asked { call: id.clone(), id, what: What::Form(Form { server, schema }) };
+        let what = What::Form(Form { server, schema });
+        let asked = Asked { id, call: String::new(), what };
         if ledger.current_turn().is_none() {
             // Nobody is there who would see it.
             let text = format!("{title}: {reason} between two turns; declined");
