@@ -34,7 +34,7 @@ const KNOWN: [(&str, u64); 6] = [
     ("gpt-5", 272_000),
 ];
 
-/// The engine on a script in place of a model: nothing of the user's providers is read.
+/// The engine on a script in place of a model: nothing of the user's providers is used.
 pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
     let script = config.agent("demo").script;
     let playing = Playing {

@@ -134,7 +134,7 @@ fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> Gathered {
 impl Desk {
     /// Commits the batches together, or, when that fails, one by one: the trouble of one
     /// conversation is not the others'. Says about how many bytes the log grew.
-    fn commit(&mut self, group: Vec<Append>, upkeep: Vec<Upkeep>) -> usize {
+    fn commit(&mut self, group: Vec<Append>, mut upkeep: Vec<Upkeep>) -> usize {
         if group.is_empty() && upkeep.is_empty() {
             return 0;
         }
@@ -146,11 +146,10 @@ impl Desk {
                 answer_all(group, verdicts);
                 upkeep.into_iter().zip(capped).for_each(|(upkeep, capped)| upkeep.answer(capped));
             }
-            Err(error) if is_alone => {
-                let mut error = Some(error);
-                answer_all(group, error.take_if(|_| upkeep.is_empty()).map(Verdict::Refused));
-                upkeep.into_iter().zip(error).for_each(|(upkeep, err)| upkeep.answer(Err(err)));
-            }
+            Err(error) if is_alone => match upkeep.pop() {
+                Some(upkeep) => upkeep.answer(Err(error)),
+                None => answer_all(group, vec![Verdict::Refused(error)]),
+            },
             Err(error) => {
                 tracing::debug!(n_batches = group.len(), %error, "group failed, going one by one");
                 for append in group {
@@ -193,7 +192,7 @@ impl Desk {
     }
 }
 
-fn answer_all(group: Vec<Append>, verdicts: impl IntoIterator<Item = Verdict>) {
+fn answer_all(group: Vec<Append>, verdicts: Vec<Verdict>) {
     for (Append { batch, reply, room, .. }, verdict) in group.into_iter().zip(verdicts) {
         drop(room);
         let answer = match verdict {
