@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tieline_event::{BlobRef, Expired, Mode, Policy, Request, Resolved, Seq, Timestamp, TurnId};
 
+use crate::Options;
 use crate::frame::FrameBuf;
 use crate::journal::JournalEntry;
 
@@ -23,6 +25,8 @@ pub struct Batch {
     pub conversation: Option<ConversationChange>,
     /// What an agent within this process goes on from.
     pub journal: Vec<JournalEntry>,
+    /// Nobody waits for it, and more is likely to follow at once.
+    pub can_wait: bool,
 }
 
 /// A durable event.
@@ -110,8 +114,17 @@ impl Batch {
         self.frames.is_empty() && !self.is_durable()
     }
 
-    /// Whether somebody waits for this batch: it holds more than frames.
-    pub(crate) fn is_durable(&self) -> bool {
+    /// How long it may wait for company.
+    pub(crate) fn patience(&self, options: &Options) -> Duration {
+        match (self.is_durable(), self.can_wait) {
+            (false, _) => options.group_wait,
+            (true, true) => options.event_wait,
+            (true, false) => Duration::ZERO,
+        }
+    }
+
+    /// Whether it holds more than frames.
+    fn is_durable(&self) -> bool {
         !self.events.is_empty()
             || !self.blobs.is_empty()
             || !self.requests.is_empty()

@@ -72,7 +72,9 @@ pub struct Options {
     pub queue_bytes: usize,
     /// Frames alone wait no longer than this for company.
     pub group_wait: Duration,
-    /// Frames alone wait for no more company than this.
+    /// Events that nobody waits for wait no longer than this.
+    pub event_wait: Duration,
+    /// What waits for company waits for no more than this.
     pub group_bytes: usize,
     /// No more than this is taken from the queue for one commit, unless one batch is larger.
     pub group_max_bytes: usize,
@@ -95,6 +97,7 @@ impl Default for Options {
         Self {
             queue_bytes: 512 << 10,
             group_wait: Duration::from_millis(5),
+            event_wait: Duration::from_millis(1),
             group_bytes: 64 << 10,
             group_max_bytes: 256 << 10,
             group_max_events: 512,

@@ -1,9 +1,10 @@
 //! The thread that writes.
 //!
 //! It takes what is queued, writes it in one transaction and answers after the `fsync`. A batch
-//! somebody waits for is committed as soon as nothing else is queued; frames alone wait up to
-//! [`Options::group_wait`] for company, and upkeep up to [`Options::upkeep_wait`]: it then goes
-//! along with whatever is committed, so that no batch waits for the disk because of it.
+//! somebody waits for is committed as soon as nothing else is queued. What nobody waits for waits for
+//! company: events up to [`Options::event_wait`], frames alone up to [`Options::group_wait`]. Upkeep
+//! waits up to [`Options::upkeep_wait`] and then goes along with whatever is committed, so that no
+//! batch waits for the disk because of it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
@@ -93,9 +94,10 @@ struct Gathered {
 }
 
 fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> Gathered {
-    let deadline = Instant::now() + options.group_wait;
+    let began = Instant::now();
+    let mut patience = options.group_wait;
     let mut gathered = Gathered::default();
-    let (mut n_events, mut n_bytes, mut is_durable) = (0, 0, false);
+    let (mut n_events, mut n_bytes) = (0, 0);
     let mut job = first;
     loop {
         match job {
@@ -107,25 +109,24 @@ fn gather(first: Job, jobs: &Receiver<Job>, options: &Options) -> Gathered {
             Job::Append(append) => {
                 n_events += append.batch.events.len();
                 n_bytes += append.batch.weight();
-                is_durable |= append.batch.is_durable();
+                patience = patience.min(append.batch.patience(options));
                 gathered.group.push(append);
             }
         }
         if n_bytes >= options.group_max_bytes || n_events >= options.group_max_events {
             return gathered;
         }
-        let may_wait = !gathered.group.is_empty() && !is_durable && n_bytes < options.group_bytes;
+        let left = patience.saturating_sub(began.elapsed());
+        let may_wait =
+            !gathered.group.is_empty() && !left.is_zero() && n_bytes < options.group_bytes;
         job = match jobs.try_recv() {
             Ok(job) => job,
-            Err(TryRecvError::Empty) if may_wait => {
-                let left = deadline.saturating_duration_since(Instant::now());
-                match jobs.recv_timeout(left) {
-                    Ok(job) => job,
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                        return gathered;
-                    }
+            Err(TryRecvError::Empty) if may_wait => match jobs.recv_timeout(left) {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return gathered;
                 }
-            }
+            },
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => return gathered,
         };
     }
@@ -192,8 +193,9 @@ impl Desk {
     }
 }
 
+/// The last one first: who waits for several in their order wakes once and finds them all answered.
 fn answer_all(group: Vec<Append>, verdicts: Vec<Verdict>) {
-    for (Append { batch, reply, room, .. }, verdict) in group.into_iter().zip(verdicts) {
+    for (Append { batch, reply, room, .. }, verdict) in group.into_iter().zip(verdicts).rev() {
         drop(room);
         let answer = match verdict {
             Verdict::Accepted => Ok(()),

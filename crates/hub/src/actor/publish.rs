@@ -3,13 +3,23 @@
 use std::sync::Arc;
 
 use tieline_agent::{Draft, Output};
-use tieline_event::{BlobRef, BlobSink, Event, FORMAT, Kind, Source, Timestamp};
+use tieline_event::{BlobRef, BlobSink, Event, FORMAT, ItemBody, Kind, Source, Timestamp};
 use tieline_store::{Batch, NewEvent, RequestChange};
 use tokio::time::Instant;
 
 use super::{Actor, answer_with};
 use crate::error::Error;
 use crate::tail::{Entry, Shown};
+
+/// Whether it is how a turn begins: the agent's first words may follow at once, and go to the disk
+/// along with it.
+fn begins_turn(kind: &Kind) -> bool {
+    match kind {
+        Kind::TurnStarted(_) => true,
+        Kind::ItemCompleted(item) => matches!(item.body, ItemBody::UserMessage { .. }),
+        _ => false,
+    }
+}
 
 impl Actor {
     /// Sends what is new to the agent, to the store and to whoever watches.
@@ -50,13 +60,14 @@ impl Actor {
             ..Batch::default()
         };
         let mut entries = Vec::with_capacity(outputs.len());
-        let mut turn_ended = false;
+        let (mut turn_ended, mut only_begins) = (false, true);
         let now = Timestamp::now();
         for output in outputs {
             match output {
                 Output::Delta(delta) => entries.push(Entry::Delta(Arc::new(delta))),
                 Output::Event(draft) => {
                     turn_ended |= matches!(draft.kind, Kind::TurnCompleted(_));
+                    only_begins &= begins_turn(&draft.kind);
                     entries.push(self.stamp(*draft, now, &mut batch));
                 }
             }
@@ -64,6 +75,7 @@ impl Actor {
         self.raw_bytes += batch.frames.raw_bytes() as u64;
         batch.conversation = self.change.take();
         let durable = !batch.events.is_empty();
+        batch.can_wait = durable && only_begins;
         if durable {
             self.pipeline.submit(batch, entries).await;
         } else {

@@ -1,4 +1,5 @@
 use std::thread;
+use std::time::Duration;
 
 use tieline_event::{BlobRef, FrameNo, Mode, Seq};
 use tieline_store::{Batch, ConversationChange, Error, Filter, Options};
@@ -65,6 +66,29 @@ fn what_was_queued_is_on_disk_after_the_last_handle_is_gone() {
     }
     drop(store);
     assert_eq!(seqs(&open(dir.path()), "a").len(), 500);
+}
+
+#[test]
+fn a_batch_nobody_waits_for_goes_along_with_the_next() {
+    let an_hour = Duration::from_secs(3600);
+    let options = Options { group_wait: an_hour, event_wait: an_hour, ..Options::default() };
+    let bench = Bench::with(options);
+    let lease = bench.lease("a");
+    let first = bench.store.append_blocking(&lease, Batch { can_wait: true, ..events([1]) });
+    thread::sleep(Duration::from_millis(50));
+    assert!(seqs(&bench.store, "a").is_empty());
+    bench.store.append_blocking(&lease, events([2])).wait().unwrap();
+    first.wait().unwrap();
+    assert_eq!(seqs(&bench.store, "a"), [1, 2]);
+}
+
+#[test]
+fn a_batch_nobody_waits_for_is_written_all_the_same() {
+    let bench = Bench::new();
+    let lease = bench.lease("a");
+    let batch = Batch { can_wait: true, ..events([1]) };
+    bench.store.append_blocking(&lease, batch).wait().unwrap();
+    assert_eq!(seqs(&bench.store, "a"), [1]);
 }
 
 #[test]
