@@ -31,6 +31,7 @@ mod to_acp;
 
 use std::future::Future;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -152,7 +153,7 @@ pub async fn serve(
     hub: Hub,
     options: Options,
     input: impl AsyncRead + Unpin,
-    output: impl Write + Send + 'static,
+    output: impl Write + AsFd + Send + 'static,
 ) -> Result<(), Error> {
     let io = |what| move |source| Error::Io { what, source };
     let (outbox, writer) = Outbox::new("acp-writer", output).map_err(io("start a thread"))?;

@@ -1,9 +1,15 @@
 //! The one way to the client: bounded, in order, and never in the way of the sessions.
 
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::pipe::PIPE_BUF;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle as TaskHandle;
@@ -19,7 +25,7 @@ const HARD: usize = 8 * 1024 * 1024;
 const KEEP: usize = 256 * 1024;
 
 /// Lines on their way to the client. A thread or a task writes them: a client that does not read
-/// holds up that one alone.
+/// holds up that one alone. A few lines for a client that keeps up go past the thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Outbox {
     inner: Arc<Inner>,
@@ -28,6 +34,8 @@ pub(crate) struct Outbox {
 #[derive(Debug, Default)]
 struct Inner {
     state: Mutex<State>,
+    /// The thread's output, if a little can be written to it without waiting.
+    output: Option<Direct>,
     /// For a thread: there is something to write.
     filled: Condvar,
     /// For a task: the same.
@@ -51,9 +59,10 @@ impl Outbox {
     /// An outbox and the thread of this name that empties it.
     pub(crate) fn new(
         name: &str,
-        output: impl Write + Send + 'static,
+        output: impl Write + AsFd + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<io::Result<()>>)> {
-        let inner = Arc::new(Inner::default());
+        let output_too = Direct::new(output.as_fd())?;
+        let inner = Arc::new(Inner { output: output_too, ..Inner::default() });
         let writer = Arc::clone(&inner);
         let thread =
             std::thread::Builder::new().name(name.into()).spawn(move || writer.write_to(output))?;
@@ -76,6 +85,17 @@ impl Outbox {
             return;
         }
         let mut state = self.inner.lock();
+        if let Some(output) = &self.inner.output
+            && state.lines.is_empty()
+            && state.n_writing == 0
+            && lines.len() <= PIPE_BUF
+        {
+            // What is left, or went wrong, is the thread's.
+            lines.drain(..output.write_some(lines).unwrap_or(0));
+            if lines.is_empty() {
+                return;
+            }
+        }
         if state.is_gone {
             // Nobody will ever read it.
         } else if state.lines.is_empty() {
@@ -219,3 +239,39 @@ impl Inner {
         }
     }
 }
+
+/// An output that takes a little without waiting, if it has room.
+#[derive(Debug)]
+enum Direct {
+    Pipe(OwnedFd),
+    Socket(OwnedFd),
+}
+
+impl Direct {
+    fn new(output: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let kind = match FileType::from_raw_mode(fstat(output)?.st_mode) {
+            FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
+            _ => return Ok(None),
+        };
+        Ok(Some(kind(output.try_clone_to_owned()?)))
+    }
+
+    /// Writes what there is room for; no more than a pipe takes at once.
+    fn write_some(&self, lines: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Self::Pipe(pipe) => {
+                // It may block, so we look before; one that can be written takes that much.
+                let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+                match poll(&mut [PollFd::new(pipe, PollFlags::OUT)], Some(&at_once))? {
+                    0 => Ok(0),
+                    _ => rustix::io::write(pipe, lines),
+                }
+            }
+            Self::Socket(socket) => send(socket, lines, SendFlags::DONTWAIT),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
