@@ -1,7 +1,5 @@
 //! `tieline acp`: an agent for every editor.
 
-use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +15,7 @@ use crate::config;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::run::{limits, new_key, notify_socket, open_store, workspace};
+use crate::stdio;
 
 /// How long an agent's own program may take to log out or to say whether somebody is logged in.
 const PATIENCE: RunLimits = RunLimits { timeout: Duration::from_secs(30), max_output: 64 * 1024 };
@@ -63,30 +62,15 @@ pub(crate) fn acp(global: &Global, args: &AcpArgs) -> Result<Exit, Error> {
         version: env!("CARGO_PKG_VERSION"),
         nonce: key().as_str().to_owned(),
     };
-    // Past the buffer that the standard output has for lines: ours come in whole pages.
-    let output = io::stdout().as_fd().try_clone_to_owned();
-    let output = std::fs::File::from(output.map_err(|err| Error::output(&err))?);
-    let runtime = runtime()?;
+    let output = stdio::output()?;
     let hub = Hub::new(store, Arc::new(agents), limits);
-    let served = runtime.block_on(async {
+    stdio::serve(async move {
         // Dropped, it takes its socket away.
         let _listening = notify.map(|socket| socket.listen(hub.clone())).transpose()?;
-        let served = tieline_front::acp::serve(hub, options, tokio::io::stdin(), output).await;
+        let served = tieline_front::acp::serve(hub, options, stdio::input(), output).await;
         served.map_err(|err| Error::new(Exit::Failed, crate::error::chain(&err)))
-    });
-    // A thread that waits for the client is left behind; whatever else runs is dropped.
-    runtime.shutdown_timeout(Duration::from_millis(200));
-    served?;
+    })??;
     Ok(Exit::Completed)
-}
-
-/// Two threads: while one reads what an agent writes, the other writes it to the client.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|err| Error::new(Exit::Failed, format!("cannot start: {err}")))
 }
 
 /// The agent of a new session; one that is not there is told before anything is written.

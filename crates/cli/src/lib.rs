@@ -29,6 +29,7 @@ mod proto;
 mod queue;
 mod run;
 mod show;
+mod stdio;
 mod task;
 
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ fn carry_out(cli: Cli) -> Result<Exit, Error> {
         Command::Task(args) => task::task(&global, args),
         Command::Mcp(args) => mcp::mcp(global, &args),
         Command::Acp(args) => acp::acp(&global, &args),
-        Command::Proto(args) => proto::proto(&global, &args),
+        Command::Proto(args) => proto::proto(&global, args),
         Command::Demo(args) => demo::demo(&global, &args),
         Command::List(args) => list::list(&global, &args),
         Command::Show(args) => show::show(&global, &args),

@@ -1,7 +1,6 @@
 //! `tieline proto`: the queue protocol for any program.
 
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tieline_front::sqeq::token::{self, Token};
 use tieline_front::sqeq::{self, Address, Compat, Listener, Options};
 use tieline_hub::Hub;
 
-use crate::acp::{chooser, runtime};
+use crate::acp::chooser;
 use crate::agents::{Agents, NAMES};
 use crate::args::{CompatArg, Global, ProtoArgs};
 use crate::config;
@@ -19,13 +18,14 @@ use crate::error::{Error, chain};
 use crate::exit::Exit;
 use crate::print;
 use crate::run::{limits, new_key, notify_socket, open_store, workspace};
+use crate::stdio;
 
 /// The agent of a session, when neither the command line nor the configuration names one; where it is
 /// not registered, the first that is installed.
 const DEFAULT_AGENT: &str = "engine";
 
 /// Serves clients until they are done or a signal comes.
-pub(crate) fn proto(global: &Global, args: &ProtoArgs) -> Result<Exit, Error> {
+pub(crate) fn proto(global: &Global, args: ProtoArgs) -> Result<Exit, Error> {
     if args.schema {
         print::print(&sqeq::json_schema())?;
         return Ok(Exit::Completed);
@@ -66,31 +66,25 @@ pub(crate) fn proto(global: &Global, args: &ProtoArgs) -> Result<Exit, Error> {
         },
         line: limits.line,
     };
-    let runtime = runtime()?;
     let hub = Hub::new(store, Arc::new(agents), limits);
-    let served = runtime.block_on(async {
+    stdio::serve(async move {
         // Dropped, it takes its socket away.
         let _listening = notify.map(|socket| socket.listen(hub.clone())).transpose()?;
         serve(hub, options, args).await
-    });
-    // A thread that waits for the client is left behind; whatever else runs is dropped.
-    runtime.shutdown_timeout(Duration::from_millis(200));
-    served?;
+    })??;
     Ok(Exit::Completed)
 }
 
-async fn serve(hub: Hub, options: Options, args: &ProtoArgs) -> Result<(), Error> {
+async fn serve(hub: Hub, options: Options, args: ProtoArgs) -> Result<(), Error> {
     let failed = |err: sqeq::Error| Error::new(Exit::Failed, chain(&err));
     let refused = |err: sqeq::Error| Error::usage(chain(&err));
-    match &args.listen {
+    match args.listen {
         Address::Stdio => {
-            // Past the buffer that the standard output has for lines: ours come in whole pages.
-            let output = io::stdout().as_fd().try_clone_to_owned();
-            let output = std::fs::File::from(output.map_err(|err| Error::output(&err))?);
-            sqeq::serve(hub, options, tokio::io::stdin(), output).await.map_err(failed)
+            let output = stdio::output()?;
+            sqeq::serve(hub, options, stdio::input(), output).await.map_err(failed)
         }
         Address::Unix(path) => {
-            let listener = Listener::unix(path).map_err(refused)?;
+            let listener = Listener::unix(&path).map_err(refused)?;
             let end = sqeq::end_signal().map_err(failed)?;
             print::tell(&format!("tieline: listening on {}", listener.address()));
             listener.serve_until(hub, options, end).await;
@@ -106,7 +100,7 @@ async fn serve(hub: Hub, options: Options, args: &ProtoArgs) -> Result<(), Error
                 Some(file) => format!("the token is in {}", file.display()),
                 None => format!("token {}", token.reveal()),
             };
-            let listener = Listener::tcp(*address, token, args.allow_remote).await;
+            let listener = Listener::tcp(address, token, args.allow_remote).await;
             let listener = listener.map_err(refused)?;
             let end = sqeq::end_signal().map_err(failed)?;
             print::tell(&format!("tieline: listening on {}; {shown}", listener.address()));

@@ -217,8 +217,11 @@ pub(crate) fn release_streams() {
     }
 }
 
-/// Has the runtime say when a descriptor can be read or written.
-pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+/// Has the runtime say when a descriptor can be read or written. Within a runtime only.
+///
+/// # Errors
+/// When nothing tells that of it: it is a file, say.
+pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is open, and only its owner closes it, which is the `AsyncFd` from here on
     // and gives nothing but shared references to it.
     Ok(unsafe { AsyncFd::register(fd)? })

@@ -1,7 +1,8 @@
 //! `tieline proto` from outside.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 
@@ -51,18 +52,17 @@ fn end(mut server: Child) {
     assert!(server.wait().unwrap().success());
 }
 
+/// A session with one turn.
+fn session() -> String {
+    let configure = json!({"type": "configure_session", "approval_policy": "never",
+        "sandbox_policy": {"type": "danger-full-access"}});
+    [line("0", configure), turn("1", "hello")].concat()
+}
+
 #[test]
 fn a_few_lines_on_stdin_are_a_session() {
     let tieline = Tieline::new();
-    let script = [
-        line(
-            "0",
-            json!({"type": "configure_session", "approval_policy": "never",
-            "sandbox_policy": {"type": "danger-full-access"}}),
-        ),
-        turn("1", "hello"),
-    ];
-    let told = tieline.feed(&["proto", "--agent", "demo"], script.concat().as_bytes()).succeeds();
+    let told = tieline.feed(&["proto", "--agent", "demo"], session().as_bytes()).succeeds();
     let lines = told.lines();
     let kinds = kinds(&lines);
     assert_eq!(kinds[0], "session_configured");
@@ -75,6 +75,33 @@ fn a_few_lines_on_stdin_are_a_session() {
     assert_eq!(tieline.rows()[0]["key"], key);
     assert_eq!(key.len(), 36, "it has the form of a UUID: {key}");
     assert!(std::fs::read_to_string(tieline.work().join("hello.md")).unwrap().contains("finished"));
+}
+
+/// Editors written in JavaScript give sockets, shells give pipes and files.
+#[test]
+fn stdin_and_stdout_may_be_files_or_sockets_and_stay_as_they_are() {
+    let tieline = Tieline::new();
+    let path = tieline.path("lines");
+    std::fs::write(&path, session()).unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    let output = tieline.path("told");
+    let told = std::fs::File::create(&output).unwrap();
+    let mut proto = tieline.command(&["proto", "--agent", "demo"]);
+    assert!(proto.stdin(file).stdout(told).status().unwrap().success());
+    let told = std::fs::read_to_string(&output).unwrap();
+    assert!(told.lines().last().unwrap().contains("task_complete"), "{told}");
+
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let stream = || OwnedFd::from(theirs.try_clone().unwrap());
+    let mut proto = tieline.command(&["proto", "--agent", "demo"]);
+    let mut proto = proto.stdin(stream()).stdout(stream()).spawn().unwrap();
+    ours.write_all(session().as_bytes()).unwrap();
+    ours.shutdown(Shutdown::Write).unwrap();
+    let mut lines = BufReader::new(&ours).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("task_complete")));
+    assert!(proto.wait().unwrap().success());
+    let flags = rustix::fs::fcntl_getfl(&theirs).unwrap();
+    assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK), "others may have it, too");
 }
 
 #[test]

@@ -1,0 +1,97 @@
+//! A client on the standard streams, and the threads that serve it.
+
+use std::fs::File;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use tieline_proc::watch;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::error::Error;
+use crate::exit::Exit;
+
+/// Does the work of a server to its end.
+///
+/// Two threads: while one reads what an agent writes, the other writes it to the client. The work is
+/// on one of them from the start, so that what a line of the client sets off needs no other thread.
+pub(crate) fn serve<T>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Error>
+where
+    T: Send + 'static,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|err| Error::new(Exit::Failed, format!("cannot start: {err}")))?;
+    let served = runtime.block_on(runtime.spawn(work));
+    // A thread that waits for the client is left behind; whatever else runs is dropped.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    served.map_err(|err| match err.try_into_panic() {
+        Ok(panic) => panic::resume_unwind(panic),
+        Err(err) => Error::new(Exit::Failed, format!("stopped: {err}")),
+    })
+}
+
+/// What the client writes. Within a runtime only.
+pub(crate) fn input() -> Box<dyn AsyncRead + Send + Unpin> {
+    match Input::new() {
+        Ok(input) => Box::new(input),
+        // A file, say: nothing tells when it can be read.
+        Err(_) => Box::new(tokio::io::stdin()),
+    }
+}
+
+/// Where the client reads, past the buffer that the standard output has for lines: ours come in whole
+/// pages.
+pub(crate) fn output() -> Result<File, Error> {
+    let output = io::stdout().as_fd().try_clone_to_owned();
+    Ok(File::from(output.map_err(|err| Error::output(&err))?))
+}
+
+/// The standard input, read when there is something to read: without a thread that waits for it,
+/// which costs each line a turn of the scheduler, and without changing it for others who have it.
+struct Input {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Input {
+    fn new() -> io::Result<Self> {
+        Ok(Self { fd: watch(io::stdin().as_fd().try_clone_to_owned()?)? })
+    }
+}
+
+impl AsyncRead for Input {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.fd.poll_read_ready(context))?;
+            // It may block, so we look before.
+            if !has_something(self.fd.as_fd())? {
+                ready.clear_ready();
+                continue;
+            }
+            let room = buffer.initialize_unfilled();
+            let n = retry_on_intr(|| rustix::io::read(&self.fd, &mut *room))?;
+            buffer.advance(n);
+            return Poll::Ready(Ok(()));
+        }
+    }
+}
+
+/// Whether a read would not block.
+fn has_something(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    Ok(retry_on_intr(|| poll(&mut fds, Some(&at_once)))? > 0)
+}
