@@ -96,6 +96,10 @@ impl From<store::Error> for Error {
                 ),
             ),
             E::Newer { .. } => Self::new(Exit::Store, format!("{text}; update tieline")),
+            E::Outdated { owner, .. } => Self::new(
+                Exit::Store,
+                format!("{text}; wait for its end, or end it with: kill {}", owner.pid),
+            ),
             E::Full { .. } => Self::new(
                 Exit::Store,
                 format!("{text}; make room, for example with `tieline gc --max-age 30`"),

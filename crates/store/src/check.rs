@@ -8,7 +8,7 @@ use tieline_event::{BlobRef, FrameNo};
 
 use crate::error::Error;
 use crate::files::with_suffix;
-use crate::number::from_sql;
+use crate::number::{SEQ_BITS, from_sql, place, seq_at};
 use crate::packer::unpack;
 use crate::segment;
 
@@ -114,21 +114,30 @@ fn check_file(connection: &Connection, problems: &mut Vec<String>) -> Result<(),
 }
 
 fn check_numbers(connection: &Connection, problems: &mut Vec<String>) -> Result<(), Error> {
-    let mut statement = connection.prepare(
-        "SELECT key, next_seq, count(seq), coalesce(max(seq), 0)
-         FROM conversations LEFT JOIN events ON conversation = id
-         WHERE key IS NOT NULL GROUP BY id",
-    )?;
+    let mut statement =
+        connection.prepare("SELECT id, key, next_seq FROM conversations WHERE key IS NOT NULL")?;
+    let mut events = connection
+        .prepare("SELECT count(*), coalesce(max(id), 0) FROM events WHERE id >= ?1 AND id < ?2")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let key: String = row.get(0)?;
-        let (next, n_events, last): (i64, i64, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        if n_events != next - 1 || last != next - 1 {
+        let (id, key): (i64, String) = (row.get(0)?, row.get(1)?);
+        let due = from_sql(row.get(2)?).saturating_sub(1);
+        let range = (place(id, 0), place(id + 1, 0));
+        let (n_events, last) =
+            events.query_row(range, |row| Ok((from_sql(row.get(0)?), seq_at(row.get(1)?))))?;
+        if n_events != due || last != due {
             problems.push(format!(
-                "conversation {key} has {n_events} events up to {last} where {} are due",
-                next - 1
+                "conversation {key} has {n_events} events up to {last} where {due} are due"
             ));
         }
+    }
+    let n_lost: i64 = connection.query_row(
+        "SELECT count(*) FROM events WHERE id >> ?1 NOT IN (SELECT id FROM conversations)",
+        [SEQ_BITS],
+        |row| row.get(0),
+    )?;
+    if n_lost > 0 {
+        problems.push(format!("{n_lost} events belong to no conversation"));
     }
     Ok(())
 }

@@ -88,6 +88,14 @@ pub enum Error {
         /// The newest schema known here.
         known: i64,
     },
+    /// The database is an older version's, and a process of that version works with it.
+    #[error("the database {} is an older version's, and {owner} works with it", path.display())]
+    Outdated {
+        /// The database file.
+        path: PathBuf,
+        /// Who works with it.
+        owner: Box<Owner>,
+    },
     /// Anything else the database said.
     #[error("the database refused")]
     Sqlite {

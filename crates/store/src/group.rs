@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::frame::FrameBuf;
 use crate::journal;
 use crate::lease::Claim;
-use crate::number::{from_sql, to_sql};
+use crate::number::{from_sql, place, to_sql};
 use crate::packer::Packer;
 use crate::remove::delete_segments;
 use crate::segment::Tail;
@@ -210,12 +210,10 @@ fn check_numbers(touched: &Touched<'_>, claim: &Claim, batch: &Batch) -> Result<
 fn insert_event(connection: &Connection, id: i64, event: &NewEvent) -> Result<(), Error> {
     connection
         .prepare_cached(
-            "INSERT INTO events (conversation, seq, ts, kind, turn, json)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO events (id, ts, kind, turn, json) VALUES (?1, ?2, ?3, ?4, ?5)",
         )?
         .execute((
-            id,
-            to_sql(event.seq.0),
+            place(id, event.seq.0),
             event.ts.as_millis(),
             event.kind,
             event.turn.as_ref().map(|turn| turn.as_str()),

@@ -10,7 +10,7 @@ use tieline_event::{ConversationKey, Expired, Request, RequestId, Resolved, Seq}
 use crate::Options;
 use crate::conversation::id_of;
 use crate::error::Error;
-use crate::number::{from_sql, to_sql};
+use crate::number::{from_sql, place, seq_at, to_sql};
 use crate::packer::unpack;
 use crate::schema;
 
@@ -102,11 +102,11 @@ pub(crate) fn events(
 ) -> Result<Vec<StoredEvent>, Error> {
     let id = id_of(connection, key)?;
     let mut statement = connection.prepare_cached(
-        "SELECT seq, json FROM events WHERE conversation = ?1 AND seq > ?2
-         ORDER BY seq LIMIT ?3",
+        "SELECT id, json FROM events WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?3",
     )?;
-    let rows = statement.query_map((id, to_sql(after.0), to_sql(limit as u64)), |row| {
-        Ok(StoredEvent { seq: Seq(from_sql(row.get(0)?)), json: row.get_ref(1)?.as_blob()?.into() })
+    let range = (place(id, after.0), place(id + 1, 0), to_sql(limit as u64));
+    let rows = statement.query_map(range, |row| {
+        Ok(StoredEvent { seq: Seq(seq_at(row.get(0)?)), json: row.get_ref(1)?.as_blob()?.into() })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

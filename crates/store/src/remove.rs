@@ -5,7 +5,7 @@ use tieline_event::ConversationKey;
 
 use crate::conversation;
 use crate::error::Error;
-use crate::number::from_sql;
+use crate::number::{from_sql, place};
 use crate::owner;
 use crate::store::Store;
 
@@ -84,9 +84,9 @@ pub(crate) fn delete_rows(store: &Store, id: i64) -> Result<Deleted, Error> {
 fn delete_slice(connection: &Connection, id: i64) -> Result<Option<Deleted>, Error> {
     let mut deleted = Deleted::default();
     let n_events = connection.execute(
-        "DELETE FROM events WHERE conversation = ?1 AND seq <
-         (SELECT min(seq) FROM events WHERE conversation = ?1) + ?2",
-        (id, EVENTS),
+        "DELETE FROM events WHERE id IN
+         (SELECT id FROM events WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3)",
+        (place(id, 0), place(id + 1, 0), EVENTS),
     )?;
     deleted.n_events = n_events as u64;
     (deleted.n_frames, deleted.frame_bytes) = delete_segments(connection, id, i64::MAX)?;

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::Options;
 use crate::error::Error;
+use crate::owner::{self, Owner};
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/v3.sql"),
     include_str!("schema/v4.sql"),
     include_str!("schema/v5.sql"),
+    include_str!("schema/v6.sql"),
 ];
 
 /// The newest schema known here.
@@ -93,6 +95,20 @@ fn check(connection: &Connection, path: &Path) -> Result<i64, Error> {
     Ok(version)
 }
 
+/// Somebody who holds a conversation, and whose program knows the schema as it is now.
+fn living_owner(connection: &Connection, path: &Path) -> Result<Option<Owner>, Error> {
+    let Some(dir) = path.parent() else { return Ok(None) };
+    let mut owners = connection
+        .prepare("SELECT DISTINCT lease_owner FROM conversations WHERE lease_owner IS NOT NULL")?;
+    let mut rows = owners.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(owner) = owner::living(dir, &row.get::<_, String>(0)?)? {
+            return Ok(Some(owner));
+        }
+    }
+    Ok(None)
+}
+
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
     loop {
         let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -103,6 +119,11 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Error> {
         }
         let next = usize::try_from(version).ok().and_then(|done| MIGRATIONS.get(done));
         let Some(migration) = next else { return Ok(()) };
+        if version > 0
+            && let Some(owner) = living_owner(&step, path)?
+        {
+            return Err(Error::Outdated { path: path.to_owned(), owner: Box::new(owner) });
+        }
         step.execute_batch(migration)?;
         step.pragma_update(None, "application_id", APPLICATION)?;
         step.pragma_update(None, "user_version", version + 1)?;

@@ -29,6 +29,7 @@ pub(super) fn check(dir: &Path, checks: &mut Vec<Check>) {
                     "`tieline doctor --set-aside` renames it and begins a new one; nothing is deleted"
                 }
                 tieline_store::Error::Newer { .. } => "update tieline",
+                tieline_store::Error::Outdated { .. } => "end that process",
                 _ => "make the directory usable, or choose another with --store",
             };
             checks.push(Check::new(AREA, "database", State::Bad, text).advice(advice));

@@ -15,6 +15,7 @@ fn released_steps_are_never_changed() {
             "98ba440d969c48ebe0a80d9221f7d9e785d22175e5b12e07b3f1239b286581d6",
             "c1c7f49ed78cfe019774b532fa8182a539ab64aa81d4342627bf18305be8dbe3",
             "bc2712490d70288d8d880fe59874b14eaedd1dc93391d0373b5f83212e39c815",
+            "65b0125507f352f4eb30f6d5964ae8d3fbc4496afb5fd097c9da845e723547a8",
         ]
     );
 }

@@ -141,10 +141,15 @@ fn damage_inside_is_found_by_the_full_check() {
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection
         .execute("UPDATE segments SET data = substr(data, 1, 1000)", [])
-        .and_then(|_| connection.execute("DELETE FROM events WHERE seq = 7", []))
+        .and_then(|_| connection.execute("DELETE FROM events WHERE id & 0xff = 7", []))
+        .and_then(|_| {
+            let elsewhere = "INSERT INTO events SELECT id + (5 << 36), ts, kind, turn, json
+                FROM events WHERE id & 0xff = 9";
+            connection.execute(elsewhere, [])
+        })
         .unwrap();
     drop(connection);
     let problems = open(dir.path()).integrity().unwrap();
-    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!(problems.len(), 3, "{problems:?}");
     assert_eq!(seqs(&open(dir.path()), "a").len(), 199);
 }
