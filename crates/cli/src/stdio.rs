@@ -3,16 +3,15 @@
 use std::fs::File;
 use std::future::Future;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
-use tieline_proc::watch;
-use tokio::io::unix::AsyncFd;
+use rustix::io::{Errno, retry_on_intr};
+use tieline_proc::{Watched, watch};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::error::Error;
@@ -42,8 +41,8 @@ where
 
 /// What the client writes. Within a runtime only.
 pub(crate) fn input() -> Box<dyn AsyncRead + Send + Unpin> {
-    match Input::new() {
-        Ok(input) => Box::new(input),
+    match io::stdin().as_fd().try_clone_to_owned().and_then(watch) {
+        Ok(fd) => Box::new(Input { fd }),
         // A file, say: nothing tells when it can be read.
         Err(_) => Box::new(tokio::io::stdin()),
     }
@@ -59,13 +58,7 @@ pub(crate) fn output() -> Result<File, Error> {
 /// The standard input, read when there is something to read: without a thread that waits for it,
 /// which costs each line a turn of the scheduler, and without changing it for others who have it.
 struct Input {
-    fd: AsyncFd<OwnedFd>,
-}
-
-impl Input {
-    fn new() -> io::Result<Self> {
-        Ok(Self { fd: watch(io::stdin().as_fd().try_clone_to_owned()?)? })
-    }
+    fd: Watched,
 }
 
 impl AsyncRead for Input {
@@ -76,22 +69,31 @@ impl AsyncRead for Input {
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.fd.poll_read_ready(context))?;
+            let fd = self.fd.get_ref();
             // It may block, so we look before.
-            if !has_something(self.fd.as_fd())? {
-                ready.clear_ready();
-                continue;
+            let read = match has_something(fd)? {
+                true => retry_on_intr(|| rustix::io::read(fd, buffer.initialize_unfilled())),
+                // Everybody who wrote to this FIFO has hung up, and somebody else came.
+                false if ready.ready().is_read_closed() => Ok(0),
+                false => Err(Errno::AGAIN),
+            };
+            match read {
+                Err(Errno::AGAIN) => ready.clear_ready(),
+                read => {
+                    buffer.advance(read?);
+                    return Poll::Ready(Ok(()));
+                }
             }
-            let room = buffer.initialize_unfilled();
-            let n = retry_on_intr(|| rustix::io::read(&self.fd, &mut *room))?;
-            buffer.advance(n);
-            return Poll::Ready(Ok(()));
         }
     }
 }
 
 /// Whether a read would not block.
-fn has_something(fd: BorrowedFd<'_>) -> io::Result<bool> {
+fn has_something(fd: &OwnedFd) -> Result<bool, Errno> {
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
     Ok(retry_on_intr(|| poll(&mut fds, Some(&at_once)))? > 0)
 }
+
+#[cfg(test)]
+mod tests;

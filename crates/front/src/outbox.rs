@@ -261,7 +261,8 @@ impl Direct {
     fn write_some(&self, lines: &[u8]) -> Result<usize, Errno> {
         match self {
             Self::Pipe(pipe) => {
-                // It may block, so we look before; one that can be written takes that much.
+                // It may block, so we look before; one that can be written takes that much, as long
+                // as nobody else writes to it.
                 let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
                 match poll(&mut [PollFd::new(pipe, PollFlags::OUT)], Some(&at_once))? {
                     0 => Ok(0),

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use tokio::io::unix::AsyncFd;
 
 use crate::hosted::{self, Farewell, Hosted};
 use crate::spec::Tty;
 use crate::streams::{self, Outputs, TerminalSize};
+use crate::sys::Watched;
 use crate::{Error, Exit, Spec, sys};
 
 /// What a job has for its standard streams.
@@ -147,7 +147,7 @@ impl Job {
         if self.output.kind != Kind::Terminal {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(rustix::termios::tcsetwinsize(&self.output.fd, size.to_winsize())?)
+        Ok(rustix::termios::tcsetwinsize(self.output.fd.get_ref(), size.to_winsize())?)
     }
 
     /// Waits until the command itself has ended; its descendants may live on. Can be cancelled and
@@ -209,7 +209,7 @@ impl std::fmt::Debug for Job {
     }
 }
 
-type Pipe = AsyncFd<OwnedFd>;
+type Pipe = Watched;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {

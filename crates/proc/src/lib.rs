@@ -64,4 +64,4 @@ pub use run::{Output, RunLimits, run};
 pub use spawner::set_host_program;
 pub use spec::Spec;
 pub use streams::TerminalSize;
-pub use sys::watch;
+pub use sys::{Watched, watch};

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
@@ -221,10 +222,22 @@ pub(crate) fn release_streams() {
 ///
 /// # Errors
 /// When nothing tells that of it: it is a file, say.
-pub fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open, and only its owner closes it, which is the `AsyncFd` from here on
-    // and gives nothing but shared references to it.
-    Ok(unsafe { AsyncFd::register(fd)? })
+pub fn watch(fd: OwnedFd) -> io::Result<Watched> {
+    // SAFETY: an `OwnedFd` is open, and only its owner closes it, which is the `AsyncFd` from here on.
+    // A `Watched` gives nothing but shared references to that, so nobody puts another one in its place.
+    Ok(Watched(unsafe { AsyncFd::register(fd)? }))
+}
+
+/// A descriptor that the runtime watches.
+#[derive(Debug)]
+pub struct Watched(AsyncFd<OwnedFd>);
+
+impl Deref for Watched {
+    type Target = AsyncFd<OwnedFd>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 /// Memory of a megabyte and more goes back to the system once it is free. The C library would raise

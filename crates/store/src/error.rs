@@ -88,12 +88,12 @@ pub enum Error {
         /// The newest schema known here.
         known: i64,
     },
-    /// The database is an older version's, and a process of that version works with it.
-    #[error("the database {} is an older version's, and {owner} works with it", path.display())]
+    /// The database is an older version's, and a process of that version holds a conversation.
+    #[error("the database {} is an older version's, and in use by {owner}", path.display())]
     Outdated {
         /// The database file.
         path: PathBuf,
-        /// Who works with it.
+        /// Who holds it.
         owner: Box<Owner>,
     },
     /// Anything else the database said.
