@@ -69,7 +69,7 @@ pub(crate) fn acp(global: &Global, args: &AcpArgs) -> Result<Exit, Error> {
         let _listening = notify.map(|socket| socket.listen(hub.clone())).transpose()?;
         let served = tieline_front::acp::serve(hub, options, stdio::input(), output).await;
         served.map_err(|err| Error::new(Exit::Failed, crate::error::chain(&err)))
-    })??;
+    })?;
     Ok(Exit::Completed)
 }
 

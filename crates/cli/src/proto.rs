@@ -71,7 +71,7 @@ pub(crate) fn proto(global: &Global, args: ProtoArgs) -> Result<Exit, Error> {
         // Dropped, it takes its socket away.
         let _listening = notify.map(|socket| socket.listen(hub.clone())).transpose()?;
         serve(hub, options, args).await
-    })??;
+    })?;
     Ok(Exit::Completed)
 }
 

@@ -21,10 +21,9 @@ use crate::exit::Exit;
 ///
 /// Two threads: while one reads what an agent writes, the other writes it to the client. The work is
 /// on one of them from the start, so that what a line of the client sets off needs no other thread.
-pub(crate) fn serve<T>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Error>
-where
-    T: Send + 'static,
-{
+pub(crate) fn serve(
+    work: impl Future<Output = Result<(), Error>> + Send + 'static,
+) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -33,9 +32,9 @@ where
     let served = runtime.block_on(runtime.spawn(work));
     // A thread that waits for the client is left behind; whatever else runs is dropped.
     runtime.shutdown_timeout(Duration::from_millis(200));
-    served.map_err(|err| match err.try_into_panic() {
+    served.unwrap_or_else(|err| match err.try_into_panic() {
         Ok(panic) => panic::resume_unwind(panic),
-        Err(err) => Error::new(Exit::Failed, format!("stopped: {err}")),
+        Err(err) => Err(Error::new(Exit::Failed, format!("stopped: {err}"))),
     })
 }
 
@@ -43,8 +42,11 @@ where
 pub(crate) fn input() -> Box<dyn AsyncRead + Send + Unpin> {
     match io::stdin().as_fd().try_clone_to_owned().and_then(watch) {
         Ok(fd) => Box::new(Input { fd }),
-        // A file, say: nothing tells when it can be read.
-        Err(_) => Box::new(tokio::io::stdin()),
+        Err(err) => {
+            // A file, say: nothing tells when it can be read.
+            tracing::debug!(%err, "a thread reads the standard input");
+            Box::new(tokio::io::stdin())
+        }
     }
 }
 

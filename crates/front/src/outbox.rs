@@ -35,7 +35,7 @@ pub(crate) struct Outbox {
 struct Inner {
     state: Mutex<State>,
     /// The thread's output, if a little can be written to it without waiting.
-    output: Option<Direct>,
+    direct: Option<Direct>,
     /// For a thread: there is something to write.
     filled: Condvar,
     /// For a task: the same.
@@ -61,8 +61,8 @@ impl Outbox {
         name: &str,
         output: impl Write + AsFd + Send + 'static,
     ) -> io::Result<(Self, JoinHandle<io::Result<()>>)> {
-        let output_too = Direct::new(output.as_fd())?;
-        let inner = Arc::new(Inner { output: output_too, ..Inner::default() });
+        let direct = Direct::new(output.as_fd())?;
+        let inner = Arc::new(Inner { direct, ..Inner::default() });
         let writer = Arc::clone(&inner);
         let thread =
             std::thread::Builder::new().name(name.into()).spawn(move || writer.write_to(output))?;
@@ -85,13 +85,13 @@ impl Outbox {
             return;
         }
         let mut state = self.inner.lock();
-        if let Some(output) = &self.inner.output
+        if let Some(direct) = &self.inner.direct
             && state.lines.is_empty()
             && state.n_writing == 0
             && lines.len() <= PIPE_BUF
         {
             // What is left, or went wrong, is the thread's.
-            lines.drain(..output.write_some(lines).unwrap_or(0));
+            lines.drain(..direct.write_some(lines).unwrap_or(0));
             if lines.is_empty() {
                 return;
             }

@@ -60,7 +60,8 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Corrupt`] and [`Error::Newer`] leave everything as it is; see
-    /// [`set_aside`](Self::set_aside). [`Error::Outdated`] while an older program works with it.
+    /// [`set_aside`](Self::set_aside). [`Error::Outdated`] while an older program holds
+    /// a conversation of it.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         let database = dir.join(DATABASE);
         let connection = {

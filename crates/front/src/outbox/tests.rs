@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{PipeReader, Read, pipe};
+use std::io::{Read, pipe};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -55,10 +55,10 @@ fn a_slow_client_gets_every_line_in_order() {
 
 #[test]
 fn a_line_for_a_client_that_keeps_up_needs_no_thread() {
-    let (mut reader, writer): (PipeReader, _) = pipe().unwrap();
+    let (mut reader, writer) = pipe().unwrap();
     // Without a thread nobody else would write.
-    let output = Direct::new(writer.as_fd()).unwrap();
-    let outbox = Outbox { inner: Arc::new(Inner { output, ..Inner::default() }) };
+    let direct = Direct::new(writer.as_fd()).unwrap();
+    let outbox = Outbox { inner: Arc::new(Inner { direct, ..Inner::default() }) };
     outbox.push(&mut b"one\n".to_vec());
     outbox.push(&mut b"two\n".to_vec());
     let mut heard = [0; 8];
