@@ -21,7 +21,11 @@ fn user(script: &str) -> Tieline {
 
 /// `tieline acp --agent claude` as this user's editor starts it.
 async fn editor(user: &Tieline) -> Client {
-    let command = user.command(&["acp", "--agent", "claude"]);
+    editor_with(user, "claude").await
+}
+
+async fn editor_with(user: &Tieline, agent: &str) -> Client {
+    let command = user.command(&["acp", "--agent", agent]);
     let text = |it: &std::ffi::OsStr| it.to_str().unwrap().to_owned();
     let env = command.get_envs().map(|(name, value)| (text(name), text(value.unwrap_or_default())));
     let client = Client::start(Program {
@@ -272,6 +276,62 @@ async fn whatever_is_asked_of_a_session_at_once_is_answered() {
         for id in id..id + 6 {
             answer(&client, id).await;
         }
+    }
+    hang_up(client, &user).await;
+}
+
+/// The mode that a frame tells of this session, in either form.
+fn told_mode<'a>(frame: &'a Value, session: &str) -> Option<&'a str> {
+    if frame["params"]["sessionId"] != session {
+        return None;
+    }
+    let update = &frame["params"]["update"];
+    let of_options = || {
+        let options = update["configOptions"].as_array()?;
+        options.iter().find(|it| it["id"] == "mode")?["currentValue"].as_str()
+    };
+    update["currentModeId"].as_str().or_else(of_options)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mode_that_was_chosen_is_not_taken_back_by_what_the_agent_said_before() {
+    let user = Tieline::new();
+    let client = editor_with(&user, "demo").await;
+    let mut chosen = Vec::new();
+    // The agent starts when its session is opened, and says which mode it is in.
+    for n in 0..50 {
+        let session = new_session(&client, &user).await;
+        let (method, params) = match n % 2 {
+            0 => ("session/set_mode", json!({"sessionId": session, "modeId": "plan"})),
+            _ => {
+                let params = json!({"sessionId": session, "configId": "mode", "value": "plan"});
+                ("session/set_config_option", params)
+            }
+        };
+        client.send_raw(line(1_000 + n, method, &params).as_bytes()).await;
+        chosen.push((1_000 + n, session));
+    }
+    for (id, session) in &chosen {
+        let answer = answer(&client, *id).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        if let Some(options) = answer["result"]["configOptions"].as_array() {
+            let mode = options.iter().find(|it| it["id"] == "mode").unwrap();
+            assert_eq!(mode["currentValue"], "plan", "{answer}");
+        }
+        assert_eq!(say(&client, session, "go").await["stopReason"], "end_turn");
+    }
+    let frames: Vec<Value> = client
+        .frames()
+        .into_iter()
+        .filter(|it| it.direction == Direction::ToClient)
+        .filter_map(|it| it.value)
+        .collect();
+    for (id, session) in &chosen {
+        let answered = frames.iter().position(|it| it["id"] == *id).unwrap();
+        let mut before = frames[..answered].iter().filter_map(|it| told_mode(it, session));
+        assert_eq!(before.next_back(), Some("plan"), "it is told before the answer");
+        let after = frames[answered..].iter().filter_map(|it| told_mode(it, session));
+        assert!(after.clone().all(|it| it == "plan"), "{:?}", after.collect::<Vec<_>>());
     }
     hang_up(client, &user).await;
 }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tieline_event::{Content, ConversationKey, ItemId, Mode, Seq, TurnId};
+use tieline_event::{Configured, Content, ConversationKey, ItemId, Mode, Seq, TurnId};
 use tieline_hub::{Conversation, Entry, Error, Subscription};
 use tieline_wire::acp::INTERNAL_ERROR;
 use tieline_wire::acp::schema::{
     ContentBlock, ForkSessionResponse, LoadSessionResponse, NewSessionResponse, PromptResponse,
-    ResumeSessionResponse, SetSessionConfigOptionResponse, SetSessionModeResponse, StopReason,
+    ResumeSessionResponse, StopReason,
 };
 use tieline_wire::jsonrpc::write::{self, Form};
 use tieline_wire::jsonrpc::{ErrorObject, Id};
@@ -107,7 +107,7 @@ enum Done {
     /// The turn of the prompt with this key began.
     Started(String, Result<TurnId, Error>),
     Steered(Id, Result<&'static str, Error>),
-    Set(Id, Setting, Result<(), Error>),
+    Chosen(Chosen, Result<(), Error>),
     Answered(Result<(), Error>),
     Titled(Option<String>),
     Woken(Result<(), Error>),
@@ -117,6 +117,15 @@ enum Done {
     Closed(Result<(), Error>),
 }
 
+/// What the user chose, and who waits for it.
+#[derive(Debug)]
+struct Chosen {
+    id: Id,
+    form: Setting,
+    choice: Box<Configured>,
+}
+
+/// The call that a choice was made by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Setting {
     Mode,
@@ -150,6 +159,8 @@ pub(super) struct Session {
     withdrawn: HashSet<i64>,
     /// What was asked of the conversation and is not done yet.
     acts: JoinSet<Done>,
+    /// What was chosen, each with the last event before everybody knew.
+    chosen: VecDeque<(Seq, Chosen)>,
     /// Who waits for the end of the session.
     closing: Vec<oneshot::Sender<()>>,
     tick: Option<Instant>,
@@ -206,6 +217,7 @@ impl Session {
             asked: HashMap::new(),
             withdrawn: HashSet::new(),
             acts: JoinSet::new(),
+            chosen: VecDeque::new(),
             closing: Vec::new(),
             tick: None,
             patience: None,
@@ -327,6 +339,9 @@ impl Session {
         let opening = self.opening.take().map(|(opening, _)| opening);
         for opening in opening.into_iter().chain(std::mem::take(&mut self.openings)) {
             self.refuse(&opening.id, &closed);
+        }
+        for (_, chosen) in std::mem::take(&mut self.chosen) {
+            self.take_over(&chosen);
         }
         let cancelled = PromptResponse::new(StopReason::Cancelled);
         if let Some(running) = self.running.take() {
@@ -490,23 +505,13 @@ impl Session {
                 let failed = json!({"outcome": "failed", "reason": error.to_string()});
                 self.answer(&id, &failed);
             }
-            Done::Set(id, setting, Ok(())) => {
-                // The client that knows one of the two forms is kept up to date in the other.
-                match setting {
-                    Setting::Mode => {
-                        self.answer(&id, &SetSessionModeResponse::new());
-                        self.page.update(&self.mapper.settings_update());
-                    }
-                    Setting::Option => {
-                        let settings = self.mapper.offer.settings();
-                        self.answer(&id, &SetSessionConfigOptionResponse::new(settings));
-                        self.page.update(&self.mapper.mode_update());
-                    }
-                }
+            Done::Chosen(chosen, Ok(())) => {
+                self.chosen.push_back((self.conversation.last_seq(), chosen));
+                self.confirm();
                 // Some changes need a new process; it is there when the next prompt comes.
                 self.wake();
             }
-            Done::Set(id, _, Err(error)) => self.refuse(&id, &outcome::refusal(&error)),
+            Done::Chosen(chosen, Err(error)) => self.refuse(&chosen.id, &outcome::refusal(&error)),
             Done::Titled(title) => {
                 if let Some(title) = title {
                     self.mapper.entitle(title, &mut self.page);

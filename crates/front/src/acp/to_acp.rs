@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use tieline_event::{
-    Answer, Approval, Content, Delta, Event, Gist, Item, ItemBody, ItemId, ItemStatus, Kind,
-    Notice, NoticeLevel, Plan, PlanStatus, Request, RequestBody, RequestId, Stream, Text,
+    Answer, Approval, Configured, Content, Delta, Event, Gist, Item, ItemBody, ItemId, ItemStatus,
+    Kind, Notice, NoticeLevel, Plan, PlanStatus, Request, RequestBody, RequestId, Stream, Text,
     ToolClass, ToolKind, Usage,
 };
 use tieline_wire::acp::MaybeUndefined;
@@ -210,24 +210,7 @@ impl Mapper {
             }
             Kind::TurnStarted(_) if !self.is_replay => self.warn(page),
             Kind::PlanUpdated(plan) => page.update(&plan_update(plan)),
-            Kind::ConversationConfigured(told) => {
-                let changes = self.offer.learn(told);
-                if let Some(title) = &told.title {
-                    self.entitle(title.clone(), page);
-                }
-                if self.is_replay {
-                    return;
-                }
-                if changes.mode {
-                    page.update(&self.mode_update());
-                }
-                if changes.settings {
-                    page.update(&self.settings_update());
-                }
-                if changes.commands {
-                    page.update(&self.commands_update());
-                }
-            }
+            Kind::ConversationConfigured(told) => self.configured(told, page),
             Kind::UsageUpdated(usage) => self.usage(usage, page),
             Kind::Notice(notice) if !self.is_replay => self.notice(notice, event, page),
             Kind::RequestResolved(resolved) => {
@@ -537,7 +520,27 @@ impl Mapper {
         }
     }
 
-    pub(super) fn mode_update(&self) -> SessionUpdate {
+    /// Something is known about the conversation, or was chosen for it.
+    pub(super) fn configured(&mut self, told: &Configured, page: &mut Page) {
+        let changes = self.offer.learn(told);
+        if let Some(title) = &told.title {
+            self.entitle(title.clone(), page);
+        }
+        if self.is_replay {
+            return;
+        }
+        if changes.mode {
+            page.update(&self.mode_update());
+        }
+        if changes.settings {
+            page.update(&self.settings_update());
+        }
+        if changes.commands {
+            page.update(&self.commands_update());
+        }
+    }
+
+    fn mode_update(&self) -> SessionUpdate {
         SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(self.offer.mode.name()))
     }
 

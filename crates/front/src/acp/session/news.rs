@@ -69,6 +69,7 @@ impl Session {
             self.lived = event.seq;
             self.heed(event, &mut fetch);
         }
+        self.confirm();
     }
 
     /// What an event means for whoever waits.

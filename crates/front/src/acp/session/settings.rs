@@ -1,11 +1,13 @@
 //! What the user chooses.
 
-use tieline_event::Mode;
+use tieline_event::{Configured, Mode};
+use tieline_hub::Answering;
+use tieline_wire::acp::schema::{SetSessionConfigOptionResponse, SetSessionModeResponse};
 use tieline_wire::jsonrpc::Id;
 
 use super::super::from_acp::{self, Refusal};
 use super::super::offer::{EFFORT, MODE, MODEL};
-use super::{Done, Session, Setting};
+use super::{Chosen, Done, Session, Setting};
 
 impl Session {
     pub(super) fn set_setting(&mut self, id: Id, name: &str, value: String) {
@@ -16,14 +18,14 @@ impl Session {
                 Err(refusal) => self.refuse(&id, &refusal),
             },
             MODEL if offer.has_model(&value) => {
-                self.mapper.offer.model = Some(value.clone());
-                let set = self.conversation.set_model(value);
-                self.act(async move { Done::Set(id, Setting::Option, set.await) });
+                let set = self.conversation.set_model(value.clone());
+                let choice = Configured { model: Some(value), ..Configured::default() };
+                self.choose(id, Setting::Option, choice, set);
             }
             EFFORT if offer.has_effort(&value) => {
-                self.mapper.offer.effort = Some(value.clone());
-                let set = self.conversation.set_effort(value);
-                self.act(async move { Done::Set(id, Setting::Option, set.await) });
+                let set = self.conversation.set_effort(value.clone());
+                let choice = Configured { effort: Some(value), ..Configured::default() };
+                self.choose(id, Setting::Option, choice, set);
             }
             MODEL | EFFORT => {
                 let message = format!("{name} cannot be {value:?}");
@@ -33,14 +35,44 @@ impl Session {
         }
     }
 
-    pub(super) fn set_mode(&mut self, id: Id, mode: Mode, setting: Setting) {
+    pub(super) fn set_mode(&mut self, id: Id, mode: Mode, form: Setting) {
         if mode == Mode::Yolo && self.shared.options.mode != Some(Mode::Yolo) {
             let message =
                 "yolo must be asked for when tieline is started: `tieline acp --mode yolo`";
             return self.refuse(&id, &Refusal::params(message));
         }
-        self.mapper.offer.mode = mode;
         let set = self.conversation.set_mode(mode);
-        self.act(async move { Done::Set(id, setting, set.await) });
+        let choice = Configured { mode: Some(mode), ..Configured::default() };
+        self.choose(id, form, choice, set);
+    }
+
+    fn choose(&mut self, id: Id, form: Setting, choice: Configured, set: Answering<()>) {
+        let chosen = Chosen { id, form, choice: Box::new(choice) };
+        self.act(async move { Done::Chosen(chosen, set.await) });
+    }
+
+    /// Answers choices behind everything that was told before them: what the agent said before it
+    /// heard of a choice must not look like a change of it.
+    pub(super) fn confirm(&mut self) {
+        // A history that is told again has its own settings on the way.
+        if self.opening.is_some() {
+            return;
+        }
+        let lived = self.lived;
+        while let Some((_, chosen)) = self.chosen.pop_front_if(|(until, _)| *until <= lived) {
+            self.take_over(&chosen);
+        }
+    }
+
+    /// A choice is made. A client that knows one of the two forms is told in the other as well.
+    pub(super) fn take_over(&mut self, chosen: &Chosen) {
+        self.mapper.configured(&chosen.choice, &mut self.page);
+        match chosen.form {
+            Setting::Mode => self.answer(&chosen.id, &SetSessionModeResponse::new()),
+            Setting::Option => {
+                let settings = self.mapper.offer.settings();
+                self.answer(&chosen.id, &SetSessionConfigOptionResponse::new(settings));
+            }
+        }
     }
 }
