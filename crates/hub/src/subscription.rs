@@ -26,16 +26,8 @@ pub struct Subscription {
 
 impl Subscription {
     pub(crate) fn new(store: Store, key: ConversationKey, tail: Arc<Tail>, after: Seq) -> Self {
-        let changed = tail.watch();
-        Self {
-            store,
-            key,
-            tail,
-            changed,
-            position: Position::Store,
-            cursor: after,
-            seen: Seen::default(),
-        }
+        let (changed, position) = (tail.watch(), tail.enter(after));
+        Self { store, key, tail, changed, position, cursor: after, seen: Seen::default() }
     }
 
     /// The last event this subscriber was given.
@@ -61,9 +53,9 @@ impl Subscription {
                 }
                 Step::ReadStore(until) => {
                     let entries = self.read_store(until).await?;
-                    self.position = Position::Store;
+                    self.pass(&entries);
+                    self.position = self.tail.enter(self.cursor);
                     if !entries.is_empty() {
-                        self.pass(&entries);
                         return Ok(entries);
                     }
                 }

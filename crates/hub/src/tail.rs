@@ -213,6 +213,14 @@ impl Tail {
         self.changed.subscribe()
     }
 
+    /// Where a subscriber begins that has every event up to `cursor`: in the tail, if it has missed
+    /// nothing. So it sees all that is shown from now on, however late it comes to look.
+    pub(crate) fn enter(&self, cursor: Seq) -> Position {
+        let state = self.lock();
+        let has_all = cursor == state.shown && state.growing.iter().all(|it| it.shown == 0);
+        if has_all { Position::Tail(state.end()) } else { Position::Store }
+    }
+
     /// What a subscriber that stands here, with every event up to `cursor`, does next.
     ///
     /// One that is not in the tail reads the store until it has every event that was shown. Then it

@@ -60,6 +60,15 @@ fn grows(tail: &Tail, text: &str) -> Growth {
     text
 }
 
+/// The item of the deltas, whole.
+fn hello() -> Item {
+    Item {
+        id: "m1".into(),
+        status: ItemStatus::Ok,
+        body: ItemBody::AgentMessage { text: "Hello".into() },
+    }
+}
+
 fn seq_of(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::Event(shown) => Some(shown.event.seq.0),
@@ -86,6 +95,26 @@ fn whoever_comes_in_the_middle_of_an_item_gets_what_there_is_of_it() {
 }
 
 #[test]
+fn whoever_is_there_before_an_item_sees_it_grow_even_if_it_looks_late() {
+    let tail = Tail::new(Seq(3), 100, 1 << 20);
+    let position = tail.enter(Seq(3));
+    grows(&tail, "Hello");
+    assert_eq!(tail.enter(Seq(3)), position, "nothing of it was shown yet");
+    tail.publish([delta(0, "Hel"), delta(3, "lo")]);
+    assert_eq!(tail.enter(Seq(3)), Position::Store);
+    tail.publish([event(4, Kind::ItemCompleted(hello()))]);
+    assert_eq!(tail.enter(Seq(3)), Position::Store);
+    let Step::Show(entries, _) = tail.step(position, Seq(3), &Seen::default()) else {
+        panic!("all of it");
+    };
+    let offsets = entries.iter().map(|entry| match entry {
+        Entry::Delta(delta) => delta.offset,
+        Entry::Event(shown) => shown.event.seq.0,
+    });
+    assert_eq!(offsets.collect::<Vec<_>>(), [0, 3, 4]);
+}
+
+#[test]
 fn a_long_text_that_was_missed_comes_in_pieces() {
     let tail = Tail::new(Seq(0), 1, 1 << 20);
     let text = "é".repeat(PIECE);
@@ -109,13 +138,8 @@ fn a_long_text_that_was_missed_comes_in_pieces() {
 #[test]
 fn a_finished_item_is_not_shown_as_growing() {
     let tail = Tail::new(Seq(0), 100, 1 << 20);
-    let item = Item {
-        id: "m1".into(),
-        status: ItemStatus::Ok,
-        body: ItemBody::AgentMessage { text: "Hello".into() },
-    };
     grows(&tail, "Hello");
-    tail.publish([delta(0, "Hello"), event(1, Kind::ItemCompleted(item))]);
+    tail.publish([delta(0, "Hello"), event(1, Kind::ItemCompleted(hello()))]);
     assert!(matches!(tail.step(Position::Store, Seq(1), &Seen::default()), Step::Wait(_)));
 }
 
@@ -128,12 +152,7 @@ fn who_lags_behind_a_text_that_is_on_its_way_as_a_whole_waits_for_it() {
     tail.publish([delta(4, "o")]);
     let seen = Seen::default();
     assert!(matches!(tail.step(Position::Store, Seq(0), &seen), Step::Wait(Position::Store)));
-    let item = Item {
-        id: "m1".into(),
-        status: ItemStatus::Ok,
-        body: ItemBody::AgentMessage { text: "Hello".into() },
-    };
-    tail.publish([event(1, Kind::ItemCompleted(item))]);
+    tail.publish([event(1, Kind::ItemCompleted(hello()))]);
     assert!(matches!(tail.step(Position::Store, Seq(0), &seen), Step::ReadStore(Seq(1))));
 }
 
@@ -165,7 +184,7 @@ proptest! {
         // What a real store holds: everything that was published, and what soon will be.
         let mut stored: VecDeque<u64> = VecDeque::new();
         let mut published = 0;
-        let mut readers = vec![Reader::new(0)];
+        let mut readers = vec![Reader::new(&tail, 0)];
         let mut grown = 0_u64;
         for (what, n) in steps {
             match what {
@@ -185,7 +204,7 @@ proptest! {
                     tail.publish([delta(grown, "yz")]);
                     grown += 2;
                 }
-                4 => readers.push(Reader::new(published / 2)),
+                4 => readers.push(Reader::new(&tail, if n == 0 { published } else { published / 2 })),
                 _ => {
                     let at = n % readers.len();
                     readers[at].read(&tail, &stored)?;
@@ -211,10 +230,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(from: u64) -> Self {
+    fn new(tail: &Tail, from: u64) -> Self {
         Self {
             from,
-            position: Position::Store,
+            position: tail.enter(Seq(from)),
             cursor: Seq(from),
             offsets: Seen::default(),
             seen: Vec::new(),
@@ -241,12 +260,12 @@ impl Reader {
                 }
             }
             Step::ReadStore(until) => {
-                self.position = Position::Store;
                 let missing = (until.0 - self.cursor.0) as usize;
                 for seq in stored.iter().skip(self.cursor.0 as usize).take(missing.min(3)) {
                     self.seen.push(*seq);
                     self.cursor = Seq(*seq);
                 }
+                self.position = tail.enter(self.cursor);
             }
             Step::Wait(next) => self.position = next,
             Step::Closed(_) => prop_assert!(false, "never closed"),

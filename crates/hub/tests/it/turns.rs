@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use tieline_event::{
-    Answer, Command, EndSignal, FrameNo, ItemStatus, Kind, Mode, Origin, Prompt, Seq, TurnStatus,
+    Answer, Command, EndSignal, Event, FrameNo, ItemStatus, Kind, Mode, Origin, Prompt, Seq,
+    TurnStatus,
 };
 use tieline_hub::{Error, Limits, OnRequest, TurnContext, TurnError};
 use tieline_store::{Direction, Options};
@@ -31,9 +32,12 @@ async fn events_have_no_gap_and_deltas_are_the_text() {
     let bench = Bench::new("deltas 50 8");
     let hub = bench.hub();
     let (conversation, mut live) = bench.open(&hub).await;
+    // Deltas are for those who keep up.
+    let opened = until(&mut live, |event| Some(event.clone())).await;
     let command = Command::StartTurn { prompt: Prompt::text("go") };
     let turn = conversation.command(command).await.unwrap().unwrap();
     let (events, streamed, end) = until_end(&mut live, &turn).await;
+    let events: Vec<Event> = std::iter::once(opened).chain(events).collect();
     let seqs: Vec<u64> = events.iter().map(|event| event.seq.0).collect();
     assert_eq!(seqs, (1..=seqs.len() as u64).collect::<Vec<_>>());
     assert_eq!(end.text.preview(), streamed);
