@@ -81,6 +81,14 @@ impl AcpDriver {
             return refuse(&id, INVALID_PARAMS, why, ledger);
         }
         let done = match method {
+            "elicitation/create" if self.is_stopping() => {
+                respond(&id, &json!({"action": "cancel"}), ledger);
+                Ok(())
+            }
+            "fs/write_text_file" | "terminal/create" if self.is_stopping() => {
+                refuse(&id, CANCELLED, "the turn was interrupted", ledger);
+                Ok(())
+            }
             "session/request_permission" => self.permission(&id, params, ledger),
             "elicitation/create" => self.elicitation(&id, params, ledger),
             "fs/read_text_file" => self.read_file(&id, params, ledger),
@@ -111,6 +119,11 @@ impl AcpDriver {
             || self.terminals.values().any(|terminal| terminal.waiting.contains(id))
     }
 
+    /// Whether the turn is to end: what the agent asked before it heard of that is not done.
+    fn is_stopping(&self) -> bool {
+        self.is_interrupted && self.running.is_some()
+    }
+
     fn permission(
         &mut self,
         id: &Id,
@@ -122,6 +135,10 @@ impl AcpDriver {
         let call = tool_call.tool_call_id.to_string();
         let item = self.tool(&tool_call, params.as_bytes(), ledger);
         self.speech.hush(ledger);
+        if self.is_stopping() {
+            select(id, None, ledger);
+            return Ok(());
+        }
         let tool = self.tools.entry(call.clone()).or_default();
         let kind = tool.kind;
         let is_inside = tool.paths().next().is_some()

@@ -56,8 +56,8 @@ pub struct AcpDriver {
     pub(super) offer: Offer,
     pub(super) abilities: Abilities,
     pub(super) told: Option<Told>,
-    /// What is being set; a turn waits for it.
-    pub(super) n_settings: usize,
+    /// What is being set, in the order it was sent; a turn waits for it.
+    pub(super) setting: Vec<Setting>,
     /// What was said before the session was ready.
     pub(super) waiting: VecDeque<(TurnId, Prompt)>,
     /// The turn that the agent works on, and what was said in it.
@@ -149,7 +149,7 @@ impl AcpDriver {
                 ..Abilities::default()
             },
             told: None,
-            n_settings: 0,
+            setting: Vec::new(),
             waiting: VecDeque::new(),
             running: None,
             is_interrupted: false,
@@ -225,7 +225,7 @@ impl AcpDriver {
                 {
                     self.offer.replace_options(options);
                 }
-                self.setting_done(ledger);
+                self.setting_done(&setting, ledger);
             }
             What::Steer(prompt) => match serde_json::from_str::<Steered>(text) {
                 Ok(steered) => self.steered(&steered.outcome, &prompt, ledger),
@@ -262,7 +262,7 @@ impl AcpDriver {
                 ledger.end_turn(&turn, end);
             }
             What::Prompt(turn) => self.fail(&turn, refusal, ledger),
-            What::Set(_, about) => {
+            What::Set(setting, about) => {
                 let (code, what) = match about {
                     About::Mode => ("mode_refused", "mode"),
                     About::Model => ("model_refused", "model"),
@@ -272,7 +272,7 @@ impl AcpDriver {
                 self.is_exact &= about != About::Mode;
                 let text = format!("{} does not take the {what}: {}", self.name, refusal.message);
                 ledger.notice(NoticeLevel::Warning, code, text);
-                self.setting_done(ledger);
+                self.setting_done(&setting, ledger);
             }
             What::Steer(prompt) => self.unheard(&prompt, &refusal.message, ledger),
         }
@@ -387,7 +387,7 @@ impl Driver for AcpDriver {
         let Some(turn) = ledger.current_turn().cloned() else { return };
         self.is_interrupted = false;
         self.speech.hush(ledger);
-        if self.phase == Phase::Open && self.n_settings == 0 && self.running.is_none() {
+        if self.phase == Phase::Open && self.setting.is_empty() && self.running.is_none() {
             return self.begin(turn, prompt, ledger);
         }
         self.waiting.push_back((turn, prompt.clone()));
@@ -488,10 +488,11 @@ impl Driver for AcpDriver {
         let (asked, limit) = match self.phase {
             Phase::Greeting => ("answer the greeting", GREETING),
             Phase::Opening => ("open a session", OPENING),
-            Phase::Open if self.n_settings > 0 => {
+            Phase::Open if !self.setting.is_empty() => {
                 let text = format!("{} does not answer what was set; it goes on", self.name);
                 ledger.notice(NoticeLevel::Warning, "setting_ignored", text);
-                (self.n_settings, self.is_exact) = (0, false);
+                self.setting.clear();
+                self.is_exact = false;
                 return self.ready(ledger);
             }
             Phase::New | Phase::Greeted | Phase::Open => return,

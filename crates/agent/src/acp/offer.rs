@@ -30,6 +30,16 @@ pub(super) enum Setting {
     Model(String),
 }
 
+impl Setting {
+    /// Whether one replaces the other.
+    pub(super) fn is_about_same(&self, other: &Setting) -> bool {
+        match (self, other) {
+            (Setting::Option { id, .. }, Setting::Option { id: other, .. }) => id == other,
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
 impl Offer {
     pub(super) fn of(opened: Opened) -> Self {
         Self {
@@ -72,7 +82,7 @@ impl Offer {
         by_option.or(Some(self.modes.current_mode_id.as_str()).filter(|id| !id.is_empty()))
     }
 
-    /// What to set for a mode, and whether the agent then is in it.
+    /// What is to be set for a mode, and whether the agent then is in it.
     pub(super) fn for_mode(&self, mode: Mode) -> (Vec<Setting>, bool) {
         let by_option = self.option("mode").filter(|option| !option.values.is_empty());
         let fit: Option<Fit> = match by_option {
@@ -95,7 +105,6 @@ impl Offer {
                 settings.push(Setting::Option { id: planner.id.clone(), value });
             }
         }
-        settings.retain(|setting| !self.is_set(setting));
         (settings, is_exact)
     }
 

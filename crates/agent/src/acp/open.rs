@@ -83,7 +83,7 @@ impl AcpDriver {
         if let Some(effort) = self.effort.clone() {
             self.put(self.offer.for_effort(&effort), About::Effort, &effort, ledger);
         }
-        if self.n_settings == 0 {
+        if self.setting.is_empty() {
             self.ready(ledger);
         }
     }
@@ -102,9 +102,7 @@ impl AcpDriver {
             ledger.notice(NoticeLevel::Warning, "not_offered", text);
             return false;
         };
-        if !self.offer.is_set(&setting) {
-            self.set(setting, about, ledger);
-        }
+        self.set(setting, about, ledger);
         true
     }
 
@@ -125,14 +123,24 @@ impl AcpDriver {
     }
 
     fn set(&mut self, setting: Setting, about: About, ledger: &mut Ledger) {
-        self.n_settings += 1;
+        // What is on its way counts for more than what the agent is in still.
+        let is_set = match self.setting.iter().rfind(|it| it.is_about_same(&setting)) {
+            Some(last) => *last == setting,
+            None => self.offer.is_set(&setting),
+        };
+        if is_set {
+            return;
+        }
+        self.setting.push(setting.clone());
         self.write_setting(setting, about, ledger);
         ledger.wake_after(GREETING);
     }
 
-    pub(super) fn setting_done(&mut self, ledger: &mut Ledger) {
-        self.n_settings = self.n_settings.saturating_sub(1);
-        if self.n_settings == 0 {
+    pub(super) fn setting_done(&mut self, setting: &Setting, ledger: &mut Ledger) {
+        if let Some(at) = self.setting.iter().position(|it| it == setting) {
+            self.setting.remove(at);
+        }
+        if self.setting.is_empty() {
             self.ready(ledger);
         }
     }
@@ -149,7 +157,7 @@ impl AcpDriver {
 
     /// What the agent is and can do, if that changed.
     pub(super) fn tell(&mut self, ledger: &mut Ledger) {
-        if self.phase != Phase::Open || self.n_settings > 0 {
+        if self.phase != Phase::Open || !self.setting.is_empty() {
             return;
         }
         // What judges its own deeds has a mode of its own for it.
@@ -191,13 +199,13 @@ impl AcpDriver {
 
     /// The agent's mode changed by its own doing, or as somebody allowed.
     pub(super) fn mode_changed(&mut self, ledger: &mut Ledger) {
-        if self.n_settings > 0 {
+        if !self.setting.is_empty() {
             // The echo of what we are setting.
             return;
         }
         let Some(id) = self.offer.current_mode().map(str::to_owned) else { return };
         let (wanted, is_exact) = self.offer.for_mode(self.mode);
-        if wanted.is_empty() {
+        if wanted.iter().all(|setting| self.offer.is_set(setting)) {
             self.is_exact = is_exact;
             return;
         }

@@ -144,6 +144,28 @@ fn several_may_be_open_at_once_and_a_cancel_answers_them_all() {
 }
 
 #[test]
+fn what_the_agent_asks_before_it_hears_of_a_cancel_is_not_done_and_not_asked() {
+    for mode in [Mode::Default, Mode::Yolo] {
+        let mut stage = running(mode);
+        assert!(stage.session.interrupt());
+        stage.settle();
+        stage.take("session/cancel");
+        ask(&mut stage, 1, "execute", "/workspace/a");
+        stage.ask(2, "elicitation/create", json!({"mode": "url", "message": "?", "url": "x:y"}));
+        stage.ask(3, "terminal/create", json!({"command": "make"}));
+        stage.ask(4, "fs/write_text_file", json!({"path": "/workspace/a", "content": ""}));
+        assert_eq!(stage.answer_to(1)["result"], cancelled(), "{mode}");
+        assert_eq!(stage.answer_to(2)["result"], json!({"action": "cancel"}), "{mode}");
+        for id in [3, 4] {
+            assert_eq!(stage.answer_to(id)["error"]["code"], -32800, "{mode}");
+        }
+        assert!(stage.opened_requests().is_empty() && stage.chores.is_empty(), "{mode}");
+        stage.end_turn("cancelled");
+        assert_eq!(stage.end().status, TurnStatus::Interrupted, "{mode}");
+    }
+}
+
+#[test]
 fn what_the_agent_takes_back_expires() {
     let mut stage = running(Mode::Default);
     ask(&mut stage, 1, "execute", "/workspace/a");

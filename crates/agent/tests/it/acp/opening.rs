@@ -115,6 +115,24 @@ fn the_older_ways_to_set_mode_and_model_are_known() {
 }
 
 #[test]
+fn a_choice_that_is_taken_back_before_the_agent_confirms_it_is_sent_again() {
+    let modes = json!({"currentModeId": "default", "availableModes": [
+        {"id": "default", "name": "Ask"}, {"id": "bypassPermissions", "name": "Never ask"}]});
+    let mut stage = Stage::new(&launch(Mode::Default));
+    stage.respond("initialize", hello());
+    stage.respond("session/new", json!({"sessionId": "s1", "modes": modes}));
+    for mode in [Mode::BypassPermissions, Mode::Default, Mode::Default] {
+        stage.session.set_mode(mode, None);
+        stage.settle();
+    }
+    stage.start_turn("go");
+    assert_eq!(stage.respond("session/set_mode", json!({}))["modeId"], "bypassPermissions");
+    assert_eq!(stage.respond("session/set_mode", json!({}))["modeId"], "default");
+    assert_eq!(stage.take("session/prompt")["params"]["prompt"][0]["text"], "go");
+    assert!(stage.written.is_empty(), "{:?}", stage.written);
+}
+
+#[test]
 fn planning_may_be_a_switch_of_its_own() {
     let option = |id: &str, values: &[&str]| {
         json!({"id": id, "category": id, "type": "select", "currentValue": values[0],
