@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_agent::{Launch, Ledger, Refused, Resume, TurnEnd};
+use tieline_agent::{Launch, Ledger, Refused, Resume, Session, TurnEnd};
 use tieline_event::{
     Answer, BlobRef, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure,
     FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, Report,
@@ -325,7 +325,7 @@ impl Actor {
                     self.lay_to_rest(Some("the configuration changed")).await;
                 }
                 self.settle().await?;
-                answer_with(reply, Ok(()));
+                answer_with(reply, Ok(self.tail.shown()));
             }
             Message::Inquire(inquiry, reply) => self.inquire(&inquiry, reply).await,
             Message::Rename(title, reply) => {
@@ -583,25 +583,22 @@ impl Actor {
             (self.mode, self.policy) = (mode, policy);
             let change = self.change();
             (change.mode, change.policy) = (Some(mode), Some(policy));
-            match &mut self.live {
-                Some(live) => self.stale |= !live.session.set_mode(mode, policy),
-                None => (told.mode, told.policy) = (Some(mode), policy),
+            if !self.is_taken(|session| session.set_mode(mode, policy)) {
+                (told.mode, told.policy) = (Some(mode), policy);
             }
         }
         if options.model.is_some() && options.model != self.model {
             self.model.clone_from(&options.model);
             self.change().model = Some(options.model.clone());
-            match &mut self.live {
-                Some(live) => self.stale |= !live.session.set_model(options.model.as_deref()),
-                None => told.model.clone_from(&options.model),
+            if !self.is_taken(|session| session.set_model(options.model.as_deref())) {
+                told.model.clone_from(&options.model);
             }
         }
         if options.effort.is_some() && options.effort != self.effort {
             self.effort.clone_from(&options.effort);
             self.change().effort = Some(options.effort.clone());
-            match &mut self.live {
-                Some(live) => self.stale |= !live.session.set_effort(options.effort.as_deref()),
-                None => told.effort.clone_from(&options.effort),
+            if !self.is_taken(|session| session.set_effort(options.effort.as_deref())) {
+                told.effort.clone_from(&options.effort);
             }
         }
         if let Some(extras) = options.extras.as_ref().filter(|it| **it != self.extras) {
@@ -611,6 +608,13 @@ impl Actor {
         if told != Configured::default() && self.next_seq > Seq(1) {
             self.ledger_mut().configured(told);
         }
+    }
+
+    /// Whether the agent takes a change as it runs, and tells it. One that cannot is replaced.
+    fn is_taken(&mut self, set: impl FnOnce(&mut Session) -> bool) -> bool {
+        let is_taken = self.live.as_mut().map(|live| set(&mut live.session));
+        self.stale |= is_taken == Some(false);
+        is_taken.unwrap_or(false)
     }
 
     async fn reset(&mut self) -> Result<(), Error> {
@@ -646,8 +650,10 @@ impl Actor {
 
     /// Ends the process, if there is one, and takes the books back.
     async fn lay_to_rest(&mut self, why: Option<&str>) {
-        self.stale = false;
-        let Some(mut live) = self.live.take() else { return };
+        let Some(mut live) = self.live.take() else {
+            self.stale = false;
+            return;
+        };
         if live.session.ledger().current_turn().is_none() {
             // It may still be writing its own transcript.
             live.say_goodbye(&self.limits).await;
@@ -661,6 +667,7 @@ impl Actor {
         (self.interrupt_deadline, self.wake_deadline) = (None, None);
         // The frames must be on their way before the next process numbers its own.
         self.flush().await;
+        self.stale = false;
     }
 
     /// After a turn: the next one, or rest.

@@ -90,7 +90,7 @@ pub(crate) enum Message {
         policy: Option<String>,
         reply: Reply<()>,
     },
-    Configure(OpenOptions, Reply<()>),
+    Configure(OpenOptions, Reply<Seq>),
     Inquire(Inquiry, Reply<Report>),
     Rename(String, Reply<()>),
     Note(Note, Reply<()>),
@@ -210,7 +210,7 @@ impl Conversation {
     /// # Errors
     /// When the conversation is closed.
     pub fn set_mode(&self, mode: Mode) -> Answering<()> {
-        self.configure(OpenOptions { mode: Some(mode), ..OpenOptions::default() })
+        self.set(OpenOptions { mode: Some(mode), ..OpenOptions::default() })
     }
 
     /// Changes the model from now on.
@@ -218,7 +218,7 @@ impl Conversation {
     /// # Errors
     /// When the conversation is closed.
     pub fn set_model(&self, model: String) -> Answering<()> {
-        self.configure(OpenOptions { model: Some(model), ..OpenOptions::default() })
+        self.set(OpenOptions { model: Some(model), ..OpenOptions::default() })
     }
 
     /// Changes the effort from now on.
@@ -226,7 +226,7 @@ impl Conversation {
     /// # Errors
     /// When the conversation is closed.
     pub fn set_effort(&self, effort: String) -> Answering<()> {
-        self.configure(OpenOptions { effort: Some(effort), ..OpenOptions::default() })
+        self.set(OpenOptions { effort: Some(effort), ..OpenOptions::default() })
     }
 
     /// Starts the agent, if it does not run, so that it tells what it can do before its first turn.
@@ -271,12 +271,18 @@ impl Conversation {
     }
 
     /// Changes what the options say from now on; an agent that cannot change that while it runs gets
-    /// a new process before its next turn.
+    /// a new process before its next turn. Gives the last event before it: what is told up to there
+    /// is older than the change.
     ///
     /// # Errors
     /// When the conversation is closed.
-    pub fn configure(&self, options: OpenOptions) -> Answering<()> {
+    pub fn configure(&self, options: OpenOptions) -> Answering<Seq> {
         self.ask(|reply| Message::Configure(options, reply))
+    }
+
+    fn set(&self, options: OpenOptions) -> Answering<()> {
+        let set = self.configure(options);
+        Box::pin(async move { set.await.map(|_| ()) })
     }
 
     /// Forgets the native session: the next turn begins afresh, the history stays.

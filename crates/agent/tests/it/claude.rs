@@ -417,6 +417,30 @@ fn a_mode_that_the_model_lacks_is_said_to_be_refused() {
 }
 
 #[test]
+fn what_the_agent_says_before_it_hears_of_a_mode_is_no_change_of_it() {
+    let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
+    replay.read(format!("{MODELS}\n").as_bytes());
+    replay.outputs.clear();
+    assert!(replay.session.set_mode(Mode::Plan, None));
+    assert!(replay.session.set_mode(Mode::AcceptEdits, None));
+    let answer = |id: &str, subtype: &str| {
+        format!(
+            "{{\"type\":\"control_response\",\"response\":{{\"subtype\":\"{subtype}\",\"request_id\":\"{id}\"}}}}\n"
+        )
+    };
+    let init = INIT.replace('}', r#","permissionMode":"default"}"#);
+    replay.read(format!("{init}\n").as_bytes());
+    replay.read(answer("tl_2", "success").as_bytes());
+    assert!(!shown(&replay).contains("mode Some"), "{}", shown(&replay));
+    replay.read(answer("tl_3", "success").as_bytes());
+    assert_eq!(shown(&replay).matches("mode Some(AcceptEdits)").count(), 1, "{}", shown(&replay));
+    // One that is refused leaves what there is.
+    assert!(replay.session.set_mode(Mode::Plan, None));
+    replay.read(answer("tl_4", "error").as_bytes());
+    assert_eq!(shown(&replay).matches("mode Some(AcceptEdits)").count(), 2, "{}", shown(&replay));
+}
+
+#[test]
 fn commands_that_are_found_on_the_way_are_offered() {
     let (mut replay, _) = woken(&Launch::new(Path::new("/ws"), Mode::Default));
     replay.read(format!("{MODELS}\n").as_bytes());

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tieline_agent::{Draft, Output};
-use tieline_event::{BlobRef, BlobSink, Event, FORMAT, ItemBody, Kind, Source, Timestamp};
+use tieline_event::{
+    BlobRef, BlobSink, Configured, Event, FORMAT, ItemBody, Kind, Source, Timestamp,
+};
 use tieline_store::{Batch, NewEvent, RequestChange};
 use tokio::time::Instant;
 
@@ -106,6 +108,14 @@ impl Actor {
         }
     }
 
+    /// A process that is to be replaced knows nothing of what was chosen since.
+    fn keep_ours(&self, told: &mut Configured) {
+        told.mode = told.mode.filter(|mode| *mode == self.mode);
+        told.policy = told.policy.filter(|_| told.mode.is_some());
+        told.model = told.model.take().filter(|model| self.model.as_ref() == Some(model));
+        told.effort = told.effort.take().filter(|effort| self.effort.as_ref() == Some(effort));
+    }
+
     /// Gives an event its place and makes it ready for the store.
     pub(super) fn stamp(&mut self, draft: Draft, now: Timestamp, batch: &mut Batch) -> Entry {
         struct Blobs<'a>(&'a mut Vec<(BlobRef, Vec<u8>)>);
@@ -143,7 +153,10 @@ impl Actor {
                     self.title = Some(title.clone());
                     self.change().title = Some(title);
                 }
-                if let Some(mode) = it.mode.filter(|mode| *mode != self.mode && !self.stale) {
+                if self.stale {
+                    self.keep_ours(it);
+                }
+                if let Some(mode) = it.mode.filter(|mode| *mode != self.mode) {
                     self.mode = mode;
                     self.change().mode = Some(mode);
                 }

@@ -7,7 +7,7 @@ use tieline_event::{
     Answer, Command, EndSignal, Event, FrameNo, ItemStatus, Kind, Mode, Origin, Prompt, Seq,
     TurnStatus,
 };
-use tieline_hub::{Error, Limits, OnRequest, TurnContext, TurnError};
+use tieline_hub::{Error, Hub, Limits, OnRequest, TurnContext, TurnError};
 use tieline_store::{Direction, Options};
 
 use crate::bench::{Bench, Wire, is_message, key, quick, until, until_end};
@@ -44,6 +44,36 @@ async fn events_have_no_gap_and_deltas_are_the_text() {
     // Whoever comes later sees the same events.
     let (again, ..) = until_end(&mut conversation.subscribe(Seq(0)), &turn).await;
     assert_eq!(again, events);
+    hub.close_all().await;
+}
+
+/// The mode in which a conversation is, as its events tell it.
+fn told_mode(hub: &Hub) -> Option<Mode> {
+    let stored = hub.store().events(&key(), Seq(0), 1_000).unwrap();
+    let mut told =
+        stored.iter().rev().filter_map(|it| match Event::from_json(&it.json).unwrap().kind {
+            Kind::ConversationConfigured(told) => told.mode,
+            _ => None,
+        });
+    told.next()
+}
+
+#[tokio::test]
+async fn a_mode_that_needs_a_new_process_is_told_and_the_old_one_does_not_take_it_back() {
+    let bench = Bench::new("say One.\nsleep 300\nsay Two.").one_process_per_turn();
+    let hub = bench.hub();
+    let (conversation, mut live) = bench.open(&hub).await;
+    for (mode, at_work) in [(Mode::Plan, true), (Mode::AcceptEdits, false), (Mode::Default, true)] {
+        let turn = conversation.start_turn(Prompt::text("go")).await.unwrap();
+        if at_work {
+            until(&mut live, |event| is_message(event).then_some(())).await;
+            conversation.set_mode(mode).await.unwrap();
+        }
+        until_end(&mut live, &turn).await;
+        conversation.set_mode(mode).await.unwrap();
+        assert_eq!(told_mode(&hub), Some(mode));
+        assert_eq!(hub.store().conversation(&key()).unwrap().unwrap().mode, mode);
+    }
     hub.close_all().await;
 }
 

@@ -68,14 +68,11 @@ impl ClaudeDriver {
                     format!("the agent stays in mode {}: {mode} was refused: {error}", self.mode),
                 );
                 // Everybody who took the new mode for granted is told.
-                let mode = Some(self.mode);
-                ledger.configured(Configured { mode, ..Configured::default() });
+                self.tell_mode(ledger);
             }
             Call::SetMode(mode) => {
-                if mode != self.mode {
-                    self.mode = mode;
-                    ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
-                }
+                self.mode = mode;
+                self.tell_mode(ledger);
             }
             Call::SetModel(model) if failed => {
                 let model = model.as_deref().unwrap_or("the default");

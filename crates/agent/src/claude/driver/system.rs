@@ -127,9 +127,11 @@ impl ClaudeDriver {
             abilities.commands = names.map(command).collect();
         }
         let mode = frame.permission_mode.as_deref().and_then(|mode| mode.parse().ok());
-        let configured = Configured {
+        // What is being set is told by the answer to it.
+        let sets_model = self.calls.values().any(|call| matches!(call, Call::SetModel(_)));
+        let mut configured = Configured {
             agent_version: frame.claude_code_version.as_deref().map(str::to_owned),
-            model: frame.model.as_deref().map(str::to_owned),
+            model: frame.model.as_deref().filter(|_| !sets_model).map(str::to_owned),
             mode: mode.map(|mode| self.same_mode(mode)),
             policy: None,
             effort: self.offer.effort.clone(),
@@ -146,6 +148,7 @@ impl ClaudeDriver {
             }
             self.mode = mode;
         }
+        configured.mode = configured.mode.filter(|_| !self.sets_mode());
         if configured.abilities.is_some() || !self.spoke {
             ledger.configured(configured);
         }
@@ -162,8 +165,20 @@ impl ClaudeDriver {
         let mode = self.same_mode(mode);
         if mode != self.mode {
             self.mode = mode;
-            ledger.configured(Configured { mode: Some(mode), ..Configured::default() });
+            self.tell_mode(ledger);
         }
+    }
+
+    /// Tells the mode, unless another one is being set: what the agent said before it heard of that
+    /// would look like a change of it.
+    pub(super) fn tell_mode(&self, ledger: &mut Ledger) {
+        if !self.sets_mode() {
+            ledger.configured(Configured { mode: Some(self.mode), ..Configured::default() });
+        }
+    }
+
+    fn sets_mode(&self) -> bool {
+        self.calls.values().any(|call| matches!(call, Call::SetMode(_)))
     }
 
     pub(super) fn compacted(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {

@@ -66,7 +66,7 @@ impl Session {
             open.cwd = cwd.display().to_string();
         }
         let (sub, set) = (id.clone(), open.conversation.configure(options));
-        self.act(async move { Done::Set(sub, set.await) });
+        self.act(async move { Done::Set(sub, set.await.map(|_| ())) });
         self.opening = Some((id, Instant::now()));
         self.announce();
     }

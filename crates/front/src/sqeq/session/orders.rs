@@ -114,7 +114,7 @@ impl Session {
         open.mapper.plans = open.standing.plans;
         if has_effect(&options) {
             let (id, set) = (id.to_owned(), open.conversation.configure(options));
-            self.act(async move { Done::Set(id, set.await) });
+            self.act(async move { Done::Set(id, set.await.map(|_| ())) });
         }
         true
     }
