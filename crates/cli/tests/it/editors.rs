@@ -335,3 +335,54 @@ async fn a_mode_that_was_chosen_is_not_taken_back_by_what_the_agent_said_before(
     }
     hang_up(client, &user).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn choices_that_come_at_once_are_made_and_answered_in_their_order() {
+    const MODES: [&str; 4] = ["plan", "plan", "default", "acceptEdits"];
+    let user = Tieline::new();
+    let client = editor_with(&user, "demo").await;
+    let session = new_session(&client, &user).await;
+    for round in 0..50 {
+        let id = 1_000 + 10 * round;
+        let lines = (0..).zip(MODES).map(|(n, mode)| {
+            line(id + n, "session/set_mode", &json!({"sessionId": session, "modeId": mode}))
+        });
+        client.send_raw(lines.collect::<String>().as_bytes()).await;
+        for n in 0..MODES.len() as i64 {
+            answer(&client, id + n).await;
+        }
+    }
+    let frames: Vec<Value> = client.frames().into_iter().filter_map(|it| it.value).collect();
+    let answers = frames.iter().filter(|it| it.get("result").is_some());
+    let ids: Vec<i64> =
+        answers.filter_map(|it| it["id"].as_i64()).filter(|id| *id >= 1_000).collect();
+    assert!(ids.is_sorted(), "{ids:?}");
+    let mut told = frames.iter().rev().filter_map(|it| told_mode(it, &session));
+    assert_eq!(told.next(), MODES.last().copied());
+    hang_up(client, &user).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_resumed_in_the_middle_of_a_turn_shows_nothing_twice_and_loses_nothing() {
+    let user = user("stamped 200 2000\nask-permission Bash {\"command\":\"make\"}\nsay done");
+    let client = editor(&user).await;
+    client.on("session/request_permission", Policy::select("allow_once"));
+    let session = new_session(&client, &user).await;
+    let at = json!({"sessionId": session, "cwd": user.work(), "mcpServers": []});
+    let pending = client.begin("session/prompt", prompt(&session, "go")).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        client.request("session/resume", at.clone()).await.unwrap();
+    }
+    assert_eq!(pending.answer().await.unwrap()["stopReason"], "end_turn");
+    let shown = client.seen();
+    assert_eq!(shown.broken, Vec::<String>::new());
+    let shown: Vec<String> = shown.only().messages(Role::Agent).map(|it| it.text.clone()).collect();
+    let events = user.events(&session);
+    let is_message =
+        |it: &&Value| it["kind"] == "item.completed" && it["data"]["type"] == "agent_message";
+    let stored: Vec<&str> =
+        events.iter().filter(is_message).map(|it| it["data"]["text"].as_str().unwrap()).collect();
+    assert_eq!(shown, stored);
+    hang_up(client, &user).await;
+}

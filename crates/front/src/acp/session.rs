@@ -107,7 +107,8 @@ enum Done {
     /// The turn of the prompt with this key began.
     Started(String, Result<TurnId, Error>),
     Steered(Id, Result<&'static str, Error>),
-    Chosen(Chosen, Result<(), Error>),
+    /// The choice with this number was made, behind this event.
+    Chosen(u64, Result<Seq, Error>),
     Answered(Result<(), Error>),
     Titled(Option<String>),
     Woken(Result<(), Error>),
@@ -120,9 +121,12 @@ enum Done {
 /// What the user chose, and who waits for it.
 #[derive(Debug)]
 struct Chosen {
+    number: u64,
     id: Id,
     form: Setting,
-    choice: Box<Configured>,
+    choice: Configured,
+    /// The last event before it took effect; none while it is being made.
+    behind: Option<Seq>,
 }
 
 /// The call that a choice was made by.
@@ -159,8 +163,11 @@ pub(super) struct Session {
     withdrawn: HashSet<i64>,
     /// What was asked of the conversation and is not done yet.
     acts: JoinSet<Done>,
-    /// What was chosen, each with the last event before everybody knew.
-    chosen: VecDeque<(Seq, Chosen)>,
+    /// What was chosen and is not answered yet, in the order it came.
+    chosen: VecDeque<Chosen>,
+    n_chosen: u64,
+    /// The last event that told a setting.
+    configured: Seq,
     /// Who waits for the end of the session.
     closing: Vec<oneshot::Sender<()>>,
     tick: Option<Instant>,
@@ -218,6 +225,8 @@ impl Session {
             withdrawn: HashSet::new(),
             acts: JoinSet::new(),
             chosen: VecDeque::new(),
+            n_chosen: 0,
+            configured: Seq(0),
             closing: Vec::new(),
             tick: None,
             patience: None,
@@ -340,8 +349,11 @@ impl Session {
         for opening in opening.into_iter().chain(std::mem::take(&mut self.openings)) {
             self.refuse(&opening.id, &closed);
         }
-        for (_, chosen) in std::mem::take(&mut self.chosen) {
-            self.take_over(&chosen);
+        for chosen in std::mem::take(&mut self.chosen) {
+            match chosen.behind {
+                Some(behind) => self.take_over(&chosen, behind),
+                None => self.refuse(&chosen.id, &closed),
+            }
         }
         let cancelled = PromptResponse::new(StopReason::Cancelled);
         if let Some(running) = self.running.take() {
@@ -382,11 +394,17 @@ impl Session {
         self.acts.spawn(act);
     }
 
+    /// Opens a session that is open: who resumes it has seen everything so far.
+    fn open_again(&mut self, opening: Opening) {
+        match opening.how {
+            _ if self.opening.is_some() => self.openings.push_back(opening),
+            How::Resume => self.opened(&opening),
+            _ => self.begin(opening),
+        }
+    }
+
     /// Opens the session for the client: at once, or when its history was read.
     fn begin(&mut self, opening: Opening) {
-        if self.opening.is_some() {
-            return self.openings.push_back(opening);
-        }
         if let Some(abilities) = self.shared.known.of(&self.agent) {
             self.mapper.offer.adopt(&abilities);
         }
@@ -398,7 +416,8 @@ impl Session {
                 self.mapper = Mapper::new(self.shared.client(), opening.workspace.clone(), offer);
                 self.mapper.title = title;
                 self.mapper.replays();
-                let until = self.conversation.last_seq();
+                // What was not acted upon yet is no history.
+                let until = self.lived;
                 self.subscription = self.conversation.subscribe(Seq(0));
                 self.entries.clear();
                 if until == Seq(0) {
@@ -440,7 +459,7 @@ impl Session {
         // The agent tells what it offers when it is there, and the first prompt need not wait for it.
         self.wake();
         if let Some(next) = self.openings.pop_front() {
-            self.begin(next);
+            self.open_again(next);
         }
     }
 
@@ -457,7 +476,7 @@ impl Session {
             Message::CancelPrompt(id) => self.cancel_prompt(&id),
             Message::SetMode(id, mode) => self.set_mode(id, mode, Setting::Mode),
             Message::SetSetting(id, name, value) => self.set_setting(id, &name, value),
-            Message::Open(opening) => self.begin(opening),
+            Message::Open(opening) => self.open_again(opening),
             Message::Answered(Id::Number(call), outcome) => self.answered(call, outcome),
             Message::Answered(Id::Text(_), _) => {}
             Message::Close(reply) => {
@@ -505,15 +524,15 @@ impl Session {
                 let failed = json!({"outcome": "failed", "reason": error.to_string()});
                 self.answer(&id, &failed);
             }
-            Done::Chosen(chosen, Ok(())) => {
-                self.chosen.push_back((self.conversation.last_seq(), chosen));
+            Done::Chosen(number, made) => {
+                self.made(number, made);
                 self.confirm();
                 // Some changes need a new process; it is there when the next prompt comes.
                 self.wake();
             }
-            Done::Chosen(chosen, Err(error)) => self.refuse(&chosen.id, &outcome::refusal(&error)),
             Done::Titled(title) => {
-                if let Some(title) = title {
+                // An event may have told a newer one.
+                if let Some(title) = title.filter(|_| self.mapper.title.is_none()) {
                     self.mapper.entitle(title, &mut self.page);
                 }
             }

@@ -298,6 +298,11 @@ impl Mapper {
         self.unfinished.is_some()
     }
 
+    /// Nobody wants to see it.
+    pub(super) fn drop_rest(&mut self) {
+        self.unfinished = None;
+    }
+
     /// Writes the next piece of it.
     pub(super) fn go_on(&mut self, page: &mut Page) {
         let Some(Unfinished { voice, item, parent, text, from }) = &mut self.unfinished else {
@@ -540,11 +545,17 @@ impl Mapper {
         }
     }
 
+    /// The settings in both forms.
+    pub(super) fn tell_settings(&self, page: &mut Page) {
+        page.update(&self.mode_update());
+        page.update(&self.settings_update());
+    }
+
     fn mode_update(&self) -> SessionUpdate {
         SessionUpdate::CurrentModeUpdate(CurrentModeUpdate::new(self.offer.mode.name()))
     }
 
-    pub(super) fn settings_update(&self) -> SessionUpdate {
+    fn settings_update(&self) -> SessionUpdate {
         SessionUpdate::ConfigOptionUpdate(ConfigOptionUpdate::new(self.offer.settings()))
     }
 

@@ -1,6 +1,6 @@
 //! What happens in the conversation, and what it means for whoever waits.
 
-use tieline_event::{BlobRef, Event, Kind, TurnStatus};
+use tieline_event::{Answer, BlobRef, Event, Kind, Origin, TurnStatus};
 use tieline_hub::{Entry, Error};
 use tieline_wire::acp::schema::{PromptResponse, StopReason};
 use tokio::time::Instant;
@@ -51,13 +51,16 @@ impl Session {
             }
         };
         self.mapper.event(event, &mut fetch, &mut self.page);
-        if let Kind::ConversationConfigured(told) = &event.kind
-            && let Some(abilities) = &told.abilities
-            && self.opening.is_none()
-        {
-            self.shared.known.note(&self.agent, abilities);
+        if let Kind::ConversationConfigured(told) = &event.kind {
+            if told.mode.is_some() || told.model.is_some() || told.effort.is_some() {
+                self.configured = event.seq;
+            }
+            if let Some(abilities) = told.abilities.as_ref().filter(|_| self.opening.is_none()) {
+                self.shared.known.note(&self.agent, abilities);
+            }
         }
         if self.opening.as_ref().is_some_and(|(opening, _)| opening.how == How::Resume) {
+            self.mapper.drop_rest();
             self.page.bytes.clear();
         }
         if let Some((opening, _)) = self.opening.take_if(|(_, until)| event.seq >= *until) {
@@ -93,6 +96,13 @@ impl Session {
                 if self.mapper.title.is_none() {
                     self.look_up_title();
                 }
+            }
+            Kind::RequestOpened(request)
+                if self.running.as_ref().is_some_and(|running| running.is_cancelled) =>
+            {
+                // The agent asked before it heard that it is to stop.
+                let no = Answer::Deny { message: None, stop: true };
+                self.resolve(request.id.clone(), no, Origin::Engine, None);
             }
             Kind::RequestOpened(request) => {
                 let call = self.mapper.asks(request, fetch, &mut self.page);

@@ -75,7 +75,10 @@ impl Session {
     }
 
     pub(super) fn status(&self) -> String {
-        let offer = &self.mapper.offer;
+        let mut offer = self.mapper.offer.clone();
+        for chosen in &self.chosen {
+            offer.learn(&chosen.choice);
+        }
         let tokens = self.mapper.tokens();
         let mut lines = vec![
             format!("- conversation: `{}` (`tieline show {}`)", self.key, self.key),

@@ -1,12 +1,13 @@
 //! What the user chooses.
 
-use tieline_event::{Configured, Mode};
-use tieline_hub::Answering;
+use tieline_event::{Configured, Mode, Seq};
+use tieline_hub::{Error, OpenOptions};
 use tieline_wire::acp::schema::{SetSessionConfigOptionResponse, SetSessionModeResponse};
 use tieline_wire::jsonrpc::Id;
 
 use super::super::from_acp::{self, Refusal};
 use super::super::offer::{EFFORT, MODE, MODEL};
+use super::super::outcome;
 use super::{Chosen, Done, Session, Setting};
 
 impl Session {
@@ -18,14 +19,12 @@ impl Session {
                 Err(refusal) => self.refuse(&id, &refusal),
             },
             MODEL if offer.has_model(&value) => {
-                let set = self.conversation.set_model(value.clone());
                 let choice = Configured { model: Some(value), ..Configured::default() };
-                self.choose(id, Setting::Option, choice, set);
+                self.choose(id, Setting::Option, choice);
             }
             EFFORT if offer.has_effort(&value) => {
-                let set = self.conversation.set_effort(value.clone());
                 let choice = Configured { effort: Some(value), ..Configured::default() };
-                self.choose(id, Setting::Option, choice, set);
+                self.choose(id, Setting::Option, choice);
             }
             MODEL | EFFORT => {
                 let message = format!("{name} cannot be {value:?}");
@@ -41,38 +40,66 @@ impl Session {
                 "yolo must be asked for when tieline is started: `tieline acp --mode yolo`";
             return self.refuse(&id, &Refusal::params(message));
         }
-        let set = self.conversation.set_mode(mode);
-        let choice = Configured { mode: Some(mode), ..Configured::default() };
-        self.choose(id, form, choice, set);
+        self.choose(id, form, Configured { mode: Some(mode), ..Configured::default() });
     }
 
-    fn choose(&mut self, id: Id, form: Setting, choice: Configured, set: Answering<()>) {
-        let chosen = Chosen { id, form, choice: Box::new(choice) };
-        self.act(async move { Done::Chosen(chosen, set.await) });
+    fn choose(&mut self, id: Id, form: Setting, choice: Configured) {
+        let set = self.conversation.configure(OpenOptions {
+            mode: choice.mode,
+            model: choice.model.clone(),
+            effort: choice.effort.clone(),
+            ..OpenOptions::default()
+        });
+        self.n_chosen += 1;
+        let number = self.n_chosen;
+        self.chosen.push_back(Chosen { number, id, form, choice, behind: None });
+        self.act(async move { Done::Chosen(number, set.await) });
     }
 
-    /// Answers choices behind everything that was told before them: what the agent said before it
-    /// heard of a choice must not look like a change of it.
+    /// A choice was made, or could not be.
+    pub(super) fn made(&mut self, number: u64, made: Result<Seq, Error>) {
+        let Some(at) = self.chosen.iter().position(|it| it.number == number) else { return };
+        match made {
+            Ok(behind) => self.chosen[at].behind = Some(behind),
+            Err(error) => {
+                if let Some(chosen) = self.chosen.remove(at) {
+                    self.refuse(&chosen.id, &outcome::refusal(&error));
+                }
+            }
+        }
+    }
+
+    /// Answers choices in their order, each behind everything that was told before it: what the
+    /// agent said before it heard of a choice must not look like a change of it.
     pub(super) fn confirm(&mut self) {
         // A history that is told again has its own settings on the way.
         if self.opening.is_some() {
             return;
         }
-        let lived = self.lived;
-        while let Some((_, chosen)) = self.chosen.pop_front_if(|(until, _)| *until <= lived) {
-            self.take_over(&chosen);
+        while let Some(behind) = self.chosen.front().and_then(|it| it.behind)
+            && behind <= self.lived
+            && let Some(chosen) = self.chosen.pop_front()
+        {
+            self.take_over(&chosen, behind);
         }
     }
 
     /// A choice is made. A client that knows one of the two forms is told in the other as well.
-    pub(super) fn take_over(&mut self, chosen: &Chosen) {
-        self.mapper.configured(&chosen.choice, &mut self.page);
+    pub(super) fn take_over(&mut self, chosen: &Chosen, behind: Seq) {
+        let is_latest = self.configured <= behind;
+        if is_latest {
+            self.mapper.configured(&chosen.choice, &mut self.page);
+        }
         match chosen.form {
             Setting::Mode => self.answer(&chosen.id, &SetSessionModeResponse::new()),
             Setting::Option => {
                 let settings = self.mapper.offer.settings();
                 self.answer(&chosen.id, &SetSessionConfigOptionResponse::new(settings));
             }
+        }
+        if !is_latest {
+            // What was told later is what became of it, and a yes alone would hide that.
+            self.mapper.tell_settings(&mut self.page);
         }
     }
 }
