@@ -133,6 +133,8 @@ impl AcpDriver {
         let Permission { tool_call, options, meta } = serde_json::from_str(params)?;
         let more = meta.and_then(|meta| meta.tieline).unwrap_or_default();
         let call = tool_call.tool_call_id.to_string();
+        // What is asked about is not over; an id may come again.
+        self.done.remove(&call);
         let item = self.tool(&tool_call, params.as_bytes(), ledger);
         self.speech.hush(ledger);
         if self.is_stopping() {
@@ -174,6 +176,8 @@ impl AcpDriver {
                 suggestions: Vec::new(),
             }),
         };
+        // Who is asked about a call has to see it, however little is known of it.
+        let item = item.or_else(|| self.show_tool(&call, ledger));
         let choices = options.iter().map(choice_of).collect();
         let asked = Asked {
             wire_id: id.clone(),
@@ -217,8 +221,9 @@ impl AcpDriver {
                 return Ok(());
             }
         };
+        self.speech.hush(ledger);
         let tool = asked.tool_call_id.clone();
-        let item = tool.as_ref().and_then(|tool| self.tools.get(tool)?.item.clone());
+        let item = tool.as_ref().and_then(|tool| self.show_tool(tool, ledger));
         let (body, choices) = match questions.is_empty() {
             // A form without fields is a yes or a no.
             true => {
@@ -237,7 +242,6 @@ impl AcpDriver {
         };
         let title = first_line(&asked.message);
         let asked = Asked { wire_id: id.clone(), tool, what };
-        self.speech.hush(ledger);
         self.ask(request_id(ledger), asked, item, (title, None), body, choices, ledger);
         Ok(())
     }

@@ -190,16 +190,18 @@ impl AcpDriver {
         }
     }
 
-    /// Tells how a call stands.
-    fn show_tool(&mut self, id: &str, ledger: &mut Ledger) {
+    /// Tells how a call stands; gives its item.
+    pub(super) fn show_tool(&mut self, id: &str, ledger: &mut Ledger) -> Option<ItemId> {
         let meta = self.meta_of(id);
-        let Some(tool) = self.tools.get_mut(id) else { return };
+        let tool = self.tools.get_mut(id)?;
         let item = tool.item.get_or_insert_with(|| item_id(ledger)).clone();
         let body = tool.body(&streamed(&item, ledger));
         // Much of what agents repeat changes nothing that is shown.
         if ledger.item(item.as_str()).is_none_or(|told| told.body != body) {
-            ledger.upsert_item(meta, Item { id: item, status: ItemStatus::InProgress, body });
+            let status = ItemStatus::InProgress;
+            ledger.upsert_item(meta, Item { id: item.clone(), status, body });
         }
+        Some(item)
     }
 
     fn finish_tool(&mut self, id: &str, ledger: &mut Ledger) -> Option<ItemId> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tieline_event::{
-    Answer, ChoiceKind, ItemStatus, Kind, Mode, Origin, RequestBody, Scope, TurnStatus,
+    Answer, ChoiceKind, ItemBody, ItemStatus, Kind, Mode, Origin, RequestBody, Scope, TurnStatus,
 };
 
 use super::{Stage, running};
@@ -110,6 +110,69 @@ fn a_call_that_was_refused_is_declined_or_denied() {
         stage.end_turn("cancelled");
         assert_eq!(stage.items()[0].status, status);
     }
+}
+
+/// A title and a kind are little, but what is asked about is that call and no other.
+#[test]
+fn a_call_of_which_little_is_known_is_told_before_it_is_asked_about() {
+    let make = json!({"toolCallId": "t", "title": "make", "kind": "execute", "status": "pending"});
+    let mut told = make.clone();
+    told["sessionUpdate"] = json!("tool_call");
+    let named = json!({"toolCallId": "t"});
+    // Told and then asked about; or only asked about, with or without words.
+    for (first, asked, name) in
+        [(Some(&told), &named, "make"), (None, &make, "make"), (None, &named, "tool")]
+    {
+        let mut stage = running(Mode::Default);
+        if let Some(first) = first {
+            stage.update(first.clone());
+        }
+        let params = json!({"toolCall": asked, "options": options()});
+        stage.ask(7, "session/request_permission", params);
+        let item = stage.items().remove(0);
+        assert_eq!(stage.opened_requests()[0].item, Some(item.id.clone()), "{asked}");
+        assert_eq!(item.status, ItemStatus::InProgress);
+        let ItemBody::ToolCall { tool, .. } = &item.body else { panic!("{item:?}") };
+        assert_eq!(tool, name);
+        stage.answer(7, &Answer::allow());
+        assert_eq!(stage.items()[0].status, ItemStatus::InProgress, "a yes is not its end");
+        for status in ["in_progress", "completed"] {
+            stage.update(
+                json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": status}),
+            );
+        }
+        let items: Vec<_> = stage.items().into_iter().map(|it| (it.id, it.status)).collect();
+        assert_eq!(items, [(item.id, ItemStatus::Ok)], "one call: {}", stage.shown());
+    }
+}
+
+#[test]
+fn a_form_about_a_call_of_which_little_is_known_is_about_that_call() {
+    let mut stage = running(Mode::Default);
+    stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Ask", "status": "pending"}));
+    stage.ask(
+        7,
+        "elicitation/create",
+        json!({"mode": "form", "message": "Who?", "toolCallId": "t", "requestedSchema":
+        {"type": "object", "properties": {"name": {"type": "string"}}}}),
+    );
+    assert_eq!(stage.opened_requests()[0].item, Some(stage.items()[0].id.clone()));
+}
+
+#[test]
+fn an_id_that_is_asked_about_after_its_end_is_another_call() {
+    let mut stage = running(Mode::Default);
+    for id in [7, 8] {
+        let call = json!({"toolCallId": "t", "title": "make", "kind": "execute"});
+        let params = json!({"toolCall": call, "options": options()});
+        stage.ask(id, "session/request_permission", params);
+        stage.answer(id, &Answer::allow());
+        stage.update(
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed"}),
+        );
+    }
+    let ended: Vec<_> = stage.items().into_iter().map(|it| it.status).collect();
+    assert_eq!(ended, [ItemStatus::Ok, ItemStatus::Ok], "{}", stage.shown());
 }
 
 #[test]
