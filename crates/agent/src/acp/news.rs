@@ -215,6 +215,9 @@ impl AcpDriver {
             (Status::Failed, None) if self.is_interrupted => ItemStatus::Cancelled,
             (status, _) => status.told(),
         };
+        if let Some(trouble) = tool.trouble().filter(|_| status == ItemStatus::Failed) {
+            ledger.notice(NoticeLevel::Warning, "patch_failed", trouble);
+        }
         let body = tool.body(&streamed(&item, ledger));
         ledger.complete_item(meta, Item { id: item.clone(), status, body });
         Some(item)

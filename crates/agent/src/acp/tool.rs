@@ -10,7 +10,10 @@ use tieline_event::{
 use tieline_wire::acp::read::{Block, ToolCall, ToolContent};
 
 use crate::codex::{bare_command, bare_words};
-use crate::words::first_line;
+use crate::words::{first_line, plain};
+
+/// How much is told of why a change failed.
+const MOST_TROUBLE: usize = 4096;
 
 /// A tool call, as far as it was told.
 #[derive(Debug, Default)]
@@ -124,7 +127,10 @@ impl Tool {
 
     fn take_content(&mut self, list: &[ToolContent<'_>], odd: &mut Vec<String>) {
         self.content.clear();
-        self.diffs.clear();
+        // What came of a change often stands in its place; the change is still what it is about.
+        if list.iter().any(|piece| piece.kind == "diff") {
+            self.diffs.clear();
+        }
         for piece in list {
             match (&*piece.kind, &piece.content) {
                 ("content", Some(block)) => match content(block) {
@@ -212,10 +218,23 @@ impl Tool {
         self.granted.as_ref().is_some_and(|(_, command)| command.as_deref() == Some(line))
     }
 
+    /// Why a change failed; its item has no place for that.
+    pub(super) fn trouble(&self) -> Option<String> {
+        if self.diffs.is_empty() {
+            return None;
+        }
+        let texts: Vec<String> = self.results("").iter().filter_map(|it| plain(it, '/')).collect();
+        let mut text = texts.join("\n");
+        text.truncate(text.floor_char_boundary(MOST_TROUBLE));
+        Some(text).filter(|text| !text.trim().is_empty())
+    }
+
     /// What it is, with what was printed while it ran.
     pub(super) fn body(&self, streamed: &str) -> ItemBody {
         let changes = self.changes();
-        if !changes.is_empty() {
+        // Where only words tell of a change, it is a call: a change has no place for them.
+        let has_words = || self.diffs.is_empty() && !self.results(streamed).is_empty();
+        if !changes.is_empty() && !has_words() {
             return ItemBody::FileChange { changes };
         }
         let title = self.title.as_deref().filter(|title| !title.is_empty());

@@ -233,6 +233,55 @@ fn tool_calls_become_commands_files_and_calls() {
 }
 
 #[test]
+fn a_change_that_failed_stays_and_says_why() {
+    let diff = json!({"type": "diff", "path": "/w/a", "oldText": "1\n", "newText": "2\n"});
+    let why = "old_string not found";
+    let words = json!([{"type": "content", "content": {"type": "text", "text": why}}]);
+    let failed = |more: Value| {
+        let mut failed =
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "failed"});
+        failed.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        failed
+    };
+    for (end, n_notices) in [
+        (json!({"content": words, "rawOutput": why}), 1),
+        (json!({"content": [diff, words[0]]}), 1),
+        (json!({"rawOutput": why}), 1),
+        (json!({"content": []}), 0),
+    ] {
+        let mut stage = running(Mode::Default);
+        stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Edit a", "kind": "edit",
+            "content": [diff], "locations": [{"path": "/w/a", "line": 7}]}));
+        stage.update(failed(end.clone()));
+        let item = stage.items().remove(0);
+        let ItemBody::FileChange { changes } = &item.body else { panic!("{item:?}") };
+        assert_eq!(item.status, ItemStatus::Failed);
+        assert_eq!(changes[0].new_text.as_ref().unwrap().preview(), "2\n", "{end}");
+        assert_eq!(stage.notices("patch_failed"), n_notices, "{end}");
+        assert_eq!(stage.shown().matches(why).count(), n_notices, "{end}: {}", stage.shown());
+    }
+}
+
+#[test]
+fn a_change_that_only_words_tell_of_is_a_call_with_its_words() {
+    for status in ["completed", "failed"] {
+        let mut stage = running(Mode::Default);
+        stage.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t", "title": "Edit a", "kind": "edit",
+            "status": "in_progress", "locations": [{"path": "/w/a", "line": 7}]}));
+        assert_eq!(stage.items()[0].body.name(), "file_change");
+        stage.update(
+            json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "status": status,
+            "content": [{"type": "content", "content": {"type": "text", "text": "no such text"}}]}),
+        );
+        let item = stage.items().remove(0);
+        let ItemBody::ToolCall { output, gist, .. } = &item.body else { panic!("{item:?}") };
+        assert_eq!(output, &[Content::text("no such text")]);
+        let gist = gist.as_ref().unwrap();
+        assert_eq!((gist.kind, gist.places[0].line), (ToolKind::Edit, Some(7)));
+    }
+}
+
+#[test]
 fn an_update_before_its_call_makes_the_call_and_one_after_its_end_changes_nothing() {
     let mut stage = running(Mode::Default);
     let update = |status: &str| json!({"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "early", "status": status});
