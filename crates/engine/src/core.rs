@@ -34,7 +34,7 @@ pub(crate) struct Core {
     fresh: bool,
     /// The provider's id of the last answer.
     pub(crate) last_response: Option<String>,
-    /// What the last answer used, and all together.
+    /// What the last answer used, and all since the session was opened.
     pub(crate) last_usage: TokenUsage,
     pub(crate) total_usage: TokenUsage,
     /// What the last turns changed in files, each with the means to take it back.
@@ -91,6 +91,8 @@ impl Core {
         for entry in entries {
             core.take_in(entry);
         }
+        // Who reads the count tells turns apart by it and begins at nothing.
+        core.total_usage = TokenUsage::default();
         let ran = std::mem::take(&mut core.ran);
         for call in calls::open_calls(&core.items) {
             let output = ran.iter().find(|item| calls::is_output_of(item, &call));

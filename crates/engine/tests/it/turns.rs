@@ -170,6 +170,22 @@ async fn a_session_goes_on_in_another_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_used_the_same_in_another_process() {
+    let stage = Stage::new().await;
+    let mut used = Vec::new();
+    for n_turns in [3, 2] {
+        let hub = stage.hub();
+        let mut talk = stage.open(&hub, Mode::Yolo).await;
+        for _ in 0..n_turns {
+            let usage = talk.say("SCENARIO:hello").await.usage.unwrap();
+            used.push((usage.input_tokens, usage.output_tokens));
+        }
+        talk.conversation.close().await.unwrap();
+    }
+    assert_eq!(used, vec![used[0]; 5]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_later_turn_goes_on_from_an_earlier_answer() {
     let stage = Stage::new().await;
     let hub = stage.hub();
