@@ -64,6 +64,7 @@ struct Hunk {
 fn hunks(diff: &str) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut is_open = false;
+    let mut before = "";
     for line in diff.split_inclusive('\n') {
         if line.starts_with("@@") {
             hunks.push(Hunk { line: new_start(line), ..Hunk::default() });
@@ -82,16 +83,21 @@ fn hunks(diff: &str) -> Vec<Hunk> {
         match sign {
             "+" => hunk.new.push_str(text),
             "-" => hunk.old.push_str(text),
-            // `\ No newline at end of file` is about the line before.
+            // `\ No newline at end of file` is about the line before, and the side that line is on.
             "\\" => {
-                trim_newline(&mut hunk.old);
-                trim_newline(&mut hunk.new);
+                if before != "+" {
+                    trim_newline(&mut hunk.old);
+                }
+                if before != "-" {
+                    trim_newline(&mut hunk.new);
+                }
             }
             _ => {
                 hunk.old.push_str(text);
                 hunk.new.push_str(text);
             }
         }
+        before = sign;
     }
     hunks
 }

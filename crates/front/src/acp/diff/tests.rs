@@ -3,7 +3,7 @@ use std::path::Path;
 use expect_test::{Expect, expect};
 use tieline_event::{ChangeKind, FileChange};
 
-use super::diffs;
+use super::{diffs, hunks};
 
 fn change(kind: ChangeKind) -> FileChange {
     FileChange {
@@ -64,10 +64,25 @@ fn each_hunk_of_a_diff_is_shown() {
         FileChange { diff: Some(diff.into()), ..change(ChangeKind::Update) },
         expect![[r#"
             {"type":"diff","path":"/w/src/a.rs","oldText":"a\nb\n","newText":"a\nc\n"}
-            {"type":"diff","path":"/w/src/a.rs","oldText":"x","newText":"x\ny"}
+            {"type":"diff","path":"/w/src/a.rs","oldText":"x\n","newText":"x\ny"}
             {"path":"/w/src/a.rs","line":1}
         "#]],
     );
+}
+
+#[test]
+fn a_missing_final_newline_is_that_of_the_line_before() {
+    let end = "\\ No newline at end of file\n";
+    for (diff, old, new) in [
+        (format!(" a\n-b\n{end}+b\n+c\n"), "a\nb", "a\nb\nc\n"),
+        (format!(" a\n-b\n+b\n{end}"), "a\nb\n", "a\nb"),
+        (format!(" a\n-b\n{end}+c\n{end}"), "a\nb", "a\nc"),
+        (format!("-a\n+b\n c\n{end}"), "a\nc", "b\nc"),
+    ] {
+        let hunks = hunks(&format!("@@ -1,2 +1,2 @@\n{diff}"));
+        assert_eq!(hunks.len(), 1, "{diff}");
+        assert_eq!((hunks[0].old.as_str(), hunks[0].new.as_str()), (old, new), "{diff}");
+    }
 }
 
 #[test]
