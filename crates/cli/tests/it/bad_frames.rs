@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tieline_testkit::acp::{Client, Direction, Ended, Fault, Frame, Program, Role};
+use tieline_testkit::acp::{Client, Direction, Ended, Fault, Frame, Policy, Program, Role};
 use tieline_testkit::probe;
 
 use crate::tieline::Tieline;
@@ -17,7 +17,11 @@ fn user(script: &str) -> Tieline {
 }
 
 async fn start(user: &Tieline) -> Client {
-    let command = user.command(&["acp", "--agent", "demo"]);
+    start_with(user, &[]).await
+}
+
+async fn start_with(user: &Tieline, more: &[&str]) -> Client {
+    let command = user.command(&[&["acp", "--agent", "demo"], more].concat());
     let text = |it: &std::ffi::OsStr| it.to_str().unwrap().to_owned();
     let env = command.get_envs().map(|(name, value)| (text(name), text(value.unwrap_or_default())));
     Client::start(Program {
@@ -113,6 +117,31 @@ async fn a_session_nobody_knows_is_told_by_its_id() {
     client.notify("_own/notice", json!({})).await;
     client.notify("$/cancel_request", json!({"requestId": 77})).await;
     assert_eq!(faults(&works(client, &user).await).len(), 6);
+}
+
+#[tokio::test]
+async fn what_the_client_cannot_ask_is_answered_by_the_rule() {
+    for (rule, answer, is_done) in [
+        (["--on-request", "allow"].as_slice(), None, true),
+        (&["--on-request", "allow"], Some(json!({"outcome": 7})), true),
+        (&["--on-request", "deny"], None, false),
+        (&[], None, false),
+        (&[], Some(json!({"outcome": 7})), false),
+    ] {
+        let user = user("run touch done\nask Colour? | red | blue\nsay It is {answer}.");
+        let client = start_with(&user, rule).await;
+        client.request("initialize", json!({"protocolVersion": 1})).await.unwrap();
+        if let Some(answer) = answer {
+            client.on("session/request_permission", Policy::result(answer));
+        }
+        let session_id = session(&client, &user).await;
+        let turn = client.request("session/prompt", prompt(&session_id, "hi")).await.unwrap();
+        assert_eq!(turn["stopReason"], "end_turn", "{rule:?}");
+        assert_eq!(user.work().join("done").exists(), is_done, "{rule:?}");
+        let said = client.seen().sessions[&session_id].text(Role::Agent);
+        assert!(!said.contains("red"), "nobody makes up an answer: {said}");
+        assert!(client.close().await.exit.is_success());
+    }
 }
 
 #[tokio::test]

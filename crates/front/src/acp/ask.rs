@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use tieline_event::{
     Answer, Choice, ChoiceKind, Mode, Question, Request, RequestBody, RequestId, Scope,
 };
+use tieline_wire::acp::CANCELLED;
 use tieline_wire::acp::schema::{
     Meta, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
     RequestPermissionRequest, RequestPermissionResponse, ToolCallUpdate,
@@ -151,10 +152,19 @@ fn permission(
 }
 
 impl Asked {
+    /// Whether it wants to know something; else it wants leave.
+    pub(super) fn is_question(&self) -> bool {
+        !matches!(self.form, Form::Options(_))
+    }
+
     /// The client answered.
     pub(super) fn answered(mut self, session: &str, outcome: Result<&Value, &ErrorObject>) -> Next {
         let result = match outcome {
             Ok(result) => result,
+            // Whoever was asked waved it away.
+            Err(error) if error.code == CANCELLED => {
+                return Next::Answer(Answer::Deny { message: None, stop: true });
+            }
             Err(error) => {
                 tracing::warn!(code = error.code, message = %error.message, "the client did not ask");
                 return Next::Rule;

@@ -101,6 +101,8 @@ fn what_a_client_may_answer_is_always_understood() {
     check(ask().answered("s", Ok(&json!({"outcome": 7}))), expect!["rule"]);
     let error = serde_json::from_str(r#"{"code":-32601,"message":"no"}"#).unwrap();
     check(ask().answered("s", Err(&error)), expect!["rule"]);
+    let error = serde_json::from_str(r#"{"code":-32800,"message":"cancelled"}"#).unwrap();
+    check(ask().answered("s", Err(&error)), expect![[r#"{"answer":"deny","stop":true}"#]]);
 }
 
 #[test]

@@ -22,11 +22,11 @@ impl Session {
             // Stopping the turn takes back what it asked; that a client says so too is no answer.
             return;
         }
-        let request = asked.request.clone();
+        let (request, is_question) = (asked.request.clone(), asked.is_question());
         match asked.answered(self.key.as_str(), outcome.as_ref()) {
             Next::Answer(answer) => self.resolve(request, answer, Origin::Client, None),
             Next::Ask(method, params, asked) => self.ask(method, &params, asked),
-            Next::Rule => self.rule_for(&request, true),
+            Next::Rule => self.rule_for(&request, is_question),
         }
     }
 
