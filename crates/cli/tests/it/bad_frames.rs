@@ -111,6 +111,13 @@ async fn a_session_nobody_knows_is_told_by_its_id() {
         let Fault { code, data, .. } = client.request(method, of_session(more)).await.unwrap_err();
         assert_eq!((code, &data["sessionId"]), (-32002, &json!("nobody")), "{method}");
     }
+    // What is not there is as good as deleted.
+    client.request("session/delete", of_session(json!({}))).await.unwrap();
+    client.request("session/delete", json!({"sessionId": "-"})).await.unwrap();
+    let session_id = session(&client, &user).await;
+    for _ in 0..2 {
+        client.request("session/delete", json!({"sessionId": session_id})).await.unwrap();
+    }
     // A notification has no answer, and an unknown one changes nothing.
     client.notify("session/cancel", json!({"sessionId": "nobody"})).await;
     client.notify("session/dance", json!({"sessionId": "nobody"})).await;
@@ -161,6 +168,7 @@ async fn wrong_parameters_are_told_and_nothing_is_done() {
         ("session/prompt", json!({"sessionId": session_id, "prompt": "hi"})),
         ("session/prompt", json!({"sessionId": 7, "prompt": text})),
         ("session/prompt", json!({"sessionId": session_id, "prompt": [{"type": "dance"}]})),
+        ("session/delete", json!({"sessionId": 7})),
         ("session/set_mode", json!({"sessionId": session_id, "modeId": "nonsense"})),
         (
             "session/set_config_option",

@@ -20,7 +20,9 @@ use tieline_wire::acp::schema::{
     SessionResumeCapabilities, SetSessionModeRequest,
 };
 use tieline_wire::acp::serve::{Incoming, read};
-use tieline_wire::acp::{INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, ProtocolVersion};
+use tieline_wire::acp::{
+    INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, ProtocolVersion,
+};
 use tieline_wire::jsonrpc::Id;
 use tieline_wire::jsonrpc::write;
 use tieline_wire::ndjson::{self, Framer, Line};
@@ -451,10 +453,13 @@ impl Connection {
         Ok(())
     }
 
+    /// Deletes a session. One that is not there is as good as deleted.
     fn delete(&mut self, id: &Id, raw: Option<&RawValue>) -> Result<(), Refusal> {
         let it: DeleteSessionRequest = params(raw)?;
-        let session = it.session_id.0;
-        let key = ConversationKey::new(&session).map_err(|_| Refusal::no_session(&session))?;
+        let Ok(key) = ConversationKey::new(&it.session_id.0) else {
+            self.shared.answer(id, &DeleteSessionResponse::new());
+            return Ok(());
+        };
         let (shared, id) = (Arc::clone(&self.shared), id.clone());
         self.tasks.spawn(async move {
             if let Some(inbox) = shared.session(&key) {
@@ -462,6 +467,7 @@ impl Connection {
             }
             let deleted = match find(&shared, &key).await {
                 Ok(_) => shared.hub.delete(&key).await.map_err(|it| outcome::refusal(&it)),
+                Err(refusal) if refusal.code == NOT_FOUND => Ok(()),
                 Err(refusal) => Err(refusal),
             };
             match deleted {
