@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tieline_testkit::acp::{Client, Direction, Entry, Message, Policy, Program, Role, Tool, View};
+use tieline_testkit::acp::{
+    Answer, Client, Direction, Entry, Message, Policy, Program, Role, Tool, View,
+};
 use tieline_testkit::{probe, real};
 
 use crate::tieline::Tieline;
@@ -68,9 +70,11 @@ fn history(view: &View) -> Vec<Entry> {
     let mut entries: Vec<Entry> =
         view.entries.iter().filter(|entry| !is_users(entry)).cloned().collect();
     for entry in &mut entries {
-        if let Entry::Tool(Tool { statuses, .. }) = entry {
+        if let Entry::Tool(Tool { statuses, fields, .. }) = entry {
             // A replay does not wait for what is over.
             statuses.retain(|status| status != "in_progress");
+            // A permission request names the kind even where it is the one by default.
+            fields.entry("kind").or_insert_with(|| json!("other"));
         }
     }
     entries
@@ -118,6 +122,38 @@ async fn a_load_shows_ten_thousand_events_as_they_were_seen_live() {
     hang_up(client, &user).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_load_shows_what_was_asked() {
+    let user = Tieline::new().with_config("[agents.demo]\nscript = \"~/play.script\"\n");
+    let script = "say Hm.\nask Colour? | red | blue\nsay It is {answer}.\nask Size? | S | L\n";
+    std::fs::write(user.path("play.script"), script).unwrap();
+    let client = editor_with(&user, "demo").await;
+    let mut kinds = ["allow_once", "reject_once"].into_iter();
+    let answers = Policy::by(move |params| {
+        let kind = kinds.next().unwrap();
+        let options = params["options"].as_array().unwrap();
+        let option = options.iter().find(|option| option["kind"] == kind).unwrap();
+        let chosen = json!({"outcome": "selected", "optionId": option["optionId"]});
+        Answer::Result(json!({ "outcome": chosen }))
+    });
+    client.on("session/request_permission", answers);
+    let session = new_session(&client, &user).await;
+    assert_eq!(say(&client, &session, "ask").await["stopReason"], "end_turn");
+    let live = client.seen();
+    let ends: Vec<_> = live.only().tools().map(|it| it.statuses.last().cloned()).collect();
+    assert_eq!(ends, [Some("completed".to_owned()), Some("failed".to_owned())]);
+    hang_up(client, &user).await;
+
+    let client = editor_with(&user, "demo").await;
+    let params = json!({"sessionId": session, "cwd": user.work(), "mcpServers": []});
+    client.request("session/load", params).await.unwrap();
+    let replayed = client.seen();
+    assert_eq!(replayed.broken, Vec::<String>::new());
+    assert_eq!(history(replayed.only()), history(live.only()));
+    assert!(replayed.only().permissions.is_empty(), "nobody is asked again");
+    hang_up(client, &user).await;
+}
+
 fn updates(client: &Client) -> usize {
     let frames = client.frames();
     let is_update = |value: &Value| value["method"] == "session/update";
@@ -149,7 +185,7 @@ async fn forty_nine_open_permissions_do_not_hold_up_the_fiftieth_session() {
     for (id, _, params) in open {
         let option = params["options"][0]["optionId"].clone();
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": option}});
-        client.answer(&id, tieline_testkit::acp::Answer::Result(outcome)).await;
+        client.answer(&id, Answer::Result(outcome)).await;
     }
     for (_, pending) in asking {
         assert_eq!(pending.answer().await.unwrap()["stopReason"], "end_turn");

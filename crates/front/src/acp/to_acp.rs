@@ -213,6 +213,10 @@ impl Mapper {
             Kind::ConversationConfigured(told) => self.configured(told, page),
             Kind::UsageUpdated(usage) => self.usage(usage, page),
             Kind::Notice(notice) if !self.is_replay => self.notice(notice, event, page),
+            // Live, it is made known when the client is asked.
+            Kind::RequestOpened(request) if self.is_replay => {
+                self.call_of(request, fetch, page);
+            }
             Kind::RequestResolved(resolved) => {
                 let is_granted = !matches!(resolved.answer, Answer::Deny { .. });
                 self.settled(&resolved.request, is_granted, page);
@@ -420,17 +424,11 @@ impl Mapper {
         page: &mut Page,
     ) -> ToolCallUpdate {
         self.flush(page);
-        let known = request.item.as_ref().filter(|id| self.calls.contains_key(*id)).cloned();
-        let id = known.unwrap_or_else(|| {
-            let item = stand_in(request);
-            self.call(&item, None, fetch, page);
-            item.id
-        });
+        let id = self.call_of(request, fetch, page);
         let screen = self.client.screen();
-        let Some(call) = self.calls.get_mut(&id) else {
+        let Some(call) = self.calls.get(&id) else {
             return ToolCallUpdate::new(id.to_string(), ToolCallUpdateFields::new());
         };
-        call.asked = Some(request.id.clone());
         // What would happen to files may be known from the question alone.
         let told = match &request.body {
             RequestBody::Approval(approval) if !approval.changes.is_empty() => Some(Item {
@@ -452,6 +450,20 @@ impl Mapper {
             }
             None => ToolCallUpdate::new(id.to_string(), ToolCallUpdateFields::new()),
         }
+    }
+
+    /// The call that a request is about. Where the agent showed none, one is created.
+    fn call_of(&mut self, request: &Request, fetch: &mut Fetch<'_>, page: &mut Page) -> ItemId {
+        let known = request.item.as_ref().filter(|id| self.calls.contains_key(*id)).cloned();
+        let id = known.unwrap_or_else(|| {
+            let item = stand_in(request);
+            self.call(&item, None, fetch, page);
+            item.id
+        });
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.asked = Some(request.id.clone());
+        }
+        id
     }
 
     /// A request has its answer or needs none any more.

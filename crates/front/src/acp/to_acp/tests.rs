@@ -273,6 +273,52 @@ fn a_question_about_nothing_shown_creates_what_it_is_about() {
 }
 
 #[test]
+fn a_question_is_in_the_history_as_it_was_live() {
+    let question = |id: &str| {
+        Kind::RequestOpened(Request {
+            id: id.into(),
+            item: None,
+            title: "Colour?".into(),
+            reason: None,
+            body: RequestBody::Question { questions: Vec::new() },
+            options: Vec::new(),
+        })
+    };
+    let resolved = Kind::RequestResolved(tieline_event::Resolved {
+        request: "r1".into(),
+        answer: tieline_event::Answer::Answers { answers: [].into() },
+        option: None,
+        by: tieline_event::Origin::Client,
+        policy: None,
+    });
+    let expired = Kind::RequestExpired(tieline_event::Expired {
+        request: "r2".into(),
+        reason: "the turn ended".into(),
+    });
+    let entries = [question("r1"), resolved, question("r2"), expired].map(happens);
+    let mut replay = mapper(PLAIN);
+    replay.replays();
+    let replayed = play(&mut replay, &entries);
+    expect![[r#"
+        {"sessionUpdate":"tool_call","toolCallId":"request-r1","title":"Colour?","name":"question"}
+        {"sessionUpdate":"tool_call_update","toolCallId":"request-r1","status":"completed"}
+        {"sessionUpdate":"tool_call","toolCallId":"request-r2","title":"Colour?","name":"question"}
+        {"sessionUpdate":"tool_call_update","toolCallId":"request-r2","status":"failed"}
+    "#]]
+    .assert_eq(&replayed);
+
+    let (mut live, mut page) = (mapper(PLAIN), Page::new("s"));
+    for entry in &entries {
+        let Entry::Event(happened) = entry else { continue };
+        live.event(&happened.event, &mut |_| None, &mut page);
+        if let Kind::RequestOpened(request) = &happened.event.kind {
+            live.asks(request, &mut |_| None, &mut page);
+        }
+    }
+    assert_eq!(shown(&mut page), replayed);
+}
+
+#[test]
 fn what_the_agent_offers_is_told_when_it_changes() {
     let abilities = Abilities {
         modes: vec![Mode::Plan, Mode::Default],
