@@ -103,7 +103,10 @@ impl Face {
                     }
                 }
                 face.input = Some(input);
-                let printed = streamed.map_or_else(|| ends(output), |text| ends(&text.into()));
+                let printed = match streamed {
+                    Some(text) => both_ends(text),
+                    None => ends(output, fetch),
+                };
                 match screen {
                     Screen::Terminal => {
                         let terminal = Terminal::new(item.id.to_string());
@@ -163,9 +166,9 @@ impl Face {
                 };
                 face.content = output.iter().map(content).collect();
                 if item.status.is_final() && !output.is_empty() {
-                    let text: Vec<String> =
-                        output.iter().filter_map(|it| Some(ends(it.as_text()?))).collect();
-                    face.output = Some(json!(text.join("\n")));
+                    let texts = output.iter().filter_map(Content::as_text);
+                    let texts: Vec<String> = texts.map(|it| ends(it, fetch)).collect();
+                    face.output = Some(json!(texts.join("\n")));
                 }
             }
             ItemBody::WebSearch { query, output } => {
@@ -389,7 +392,7 @@ pub(super) fn shown(piece: &Content, fetch: &mut Fetch<'_>) -> ContentBlock {
 /// A text as it was up to a size no client chokes on.
 fn capped(text: &Text, fetch: &mut Fetch<'_>) -> String {
     const LARGEST: u64 = 1024 * 1024;
-    if text.len() <= LARGEST { whole(text, fetch) } else { ends(text) }
+    if text.len() <= LARGEST { whole(text, fetch) } else { ends(text, fetch) }
 }
 
 fn text_content(text: String) -> ToolCallContent {
@@ -404,17 +407,31 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{end}{fence}")
 }
 
-/// The beginning and the end of a long text, with what is left out between them.
-fn ends(text: &Text) -> String {
-    let (head, tail) = match text {
-        Text::Inline(text) if text.len() <= OUTPUT => return text.clone(),
-        Text::Inline(text) => (text.as_str(), text.as_str()),
-        Text::Blob { head, tail, .. } => (head.as_str(), tail.as_str()),
-    };
+/// The beginning and the end of a long text, with what is left out between them. Of one that is no
+/// longer in the store, what was kept beside it.
+fn ends(text: &Text, fetch: &mut Fetch<'_>) -> String {
+    match text {
+        Text::Inline(text) => both_ends(text),
+        Text::Blob { blob, head, tail } => match fetch(blob) {
+            Some(bytes) => both_ends(&String::from_utf8_lossy(&bytes)),
+            None => joined(head, tail, text.len()),
+        },
+    }
+}
+
+fn both_ends(text: &str) -> String {
+    match text.len() <= OUTPUT {
+        true => text.to_owned(),
+        false => joined(text, text, text.len() as u64),
+    }
+}
+
+/// What one text of so many bytes begins with and what another ends with.
+fn joined(head: &str, tail: &str, bytes: u64) -> String {
     let head = head.get(..head.floor_char_boundary(OUTPUT / 4 * 3)).unwrap_or_default();
     let start = tail.ceil_char_boundary(tail.len().saturating_sub(OUTPUT / 4));
     let tail = tail.get(start..).unwrap_or_default();
-    let left_out = text.len().saturating_sub((head.len() + tail.len()) as u64);
+    let left_out = bytes.saturating_sub((head.len() + tail.len()) as u64);
     format!("{head}\n[… {left_out} bytes …]\n{tail}")
 }
 

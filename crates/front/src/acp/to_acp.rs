@@ -358,7 +358,7 @@ impl Mapper {
                 call.seen = face.seen();
                 page.update(&SessionUpdate::ToolCall(face.create()));
                 page.terminal_output(&item.id, &whole(output, fetch));
-                call.ends(item, *exit_code, &self.workspace, screen, page);
+                call.ends(item, *exit_code, &self.workspace, fetch, page);
             } else {
                 page.update(&SessionUpdate::ToolCall(face.create()));
             }
@@ -378,7 +378,7 @@ impl Mapper {
                 if output.len() > call.shown.bytes as u64 {
                     page.terminal_output(&item.id, call.shown.rest(&whole(output, fetch)));
                 }
-                call.ends(item, *exit_code, &self.workspace, screen, page);
+                call.ends(item, *exit_code, &self.workspace, fetch, page);
             }
             _ => {
                 let face = Face::of(item, parent, &self.workspace, screen, None, fetch);
@@ -622,14 +622,12 @@ impl Call {
         item: &Item,
         code: Option<i32>,
         workspace: &std::path::Path,
-        screen: Screen,
+        fetch: &mut Fetch<'_>,
         page: &mut Page,
     ) {
-        let mut none = |_: &_| None;
         let parent = self.parent.as_ref();
-        let Some(mut face) = Face::of(item, parent, workspace, screen, None, &mut none) else {
-            return;
-        };
+        let face = Face::of(item, parent, workspace, Screen::Terminal, None, fetch);
+        let Some(mut face) = face else { return };
         face.set_exit(code);
         let seen = face.seen();
         if let Some(update) = face.update(&self.seen) {
