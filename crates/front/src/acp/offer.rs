@@ -6,6 +6,9 @@ use tieline_wire::acp::schema::{
     SessionConfigSelectOption, SessionMode, SessionModeState, UnstructuredCommandInput,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The setting that is the mode.
 pub(super) const MODE: &str = "mode";
 /// The setting that is the model.
@@ -195,9 +198,12 @@ impl Offer {
         self.models.is_empty() || self.models.iter().any(|it| it.id == model)
     }
 
-    /// Whether the effort can have this value.
+    /// Whether the effort can have this value: any until the agent has told, and none where it has
+    /// told of none, because then there is no such setting.
     pub(super) fn has_effort(&self, effort: &str) -> bool {
-        self.efforts.is_empty() || self.efforts.iter().any(|it| it == effort)
+        let has_told = self.images.is_some();
+        let is_chosen = self.effort.as_deref() == Some(effort);
+        !has_told || is_chosen || self.efforts.iter().any(|it| it == effort)
     }
 
     fn is_agents(&self, name: &str) -> bool {
