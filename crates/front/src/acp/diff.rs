@@ -53,7 +53,7 @@ pub(super) fn absolute(workspace: &Path, path: &str) -> PathBuf {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Hunk {
-    /// The first line of it in the new file.
+    /// The first line of the new file that changed, or before which something is gone.
     line: Option<u32>,
     old: String,
     new: String,
@@ -65,9 +65,11 @@ fn hunks(diff: &str) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut is_open = false;
     let mut before = "";
+    let mut next = None;
     for line in diff.split_inclusive('\n') {
         if line.starts_with("@@") {
-            hunks.push(Hunk { line: new_start(line), ..Hunk::default() });
+            hunks.push(Hunk::default());
+            next = new_start(line);
             is_open = true;
             continue;
         }
@@ -80,6 +82,12 @@ fn hunks(diff: &str) -> Vec<Hunk> {
             is_open = true;
         }
         let Some(hunk) = hunks.last_mut() else { continue };
+        if matches!(sign, "+" | "-") {
+            hunk.line = hunk.line.or(next);
+        }
+        if !matches!(sign, "-" | "\\") {
+            next = next.map(|next| next.saturating_add(1));
+        }
         match sign {
             "+" => hunk.new.push_str(text),
             "-" => hunk.old.push_str(text),
@@ -108,8 +116,11 @@ fn trim_newline(text: &mut String) {
     }
 }
 
-/// `@@ -a,b +c,d @@`: c.
+/// `@@ -a,b +c,d @@`: c, or the line behind it where d is none. Lines begin at 1.
 fn new_start(header: &str) -> Option<u32> {
-    let after = header.split_once('+')?.1;
-    after.split([',', ' ']).next()?.parse().ok()
+    let after = header.split_once('+')?.1.split(' ').next()?;
+    let (start, n_lines) = after.split_once(',').unwrap_or((after, "1"));
+    let start: u32 = start.parse().ok()?;
+    let start = if n_lines == "0" { start.saturating_add(1) } else { start };
+    Some(start.max(1))
 }

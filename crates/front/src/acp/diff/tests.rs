@@ -65,7 +65,7 @@ fn each_hunk_of_a_diff_is_shown() {
         expect![[r#"
             {"type":"diff","path":"/w/src/a.rs","oldText":"a\nb\n","newText":"a\nc\n"}
             {"type":"diff","path":"/w/src/a.rs","oldText":"x\n","newText":"x\ny"}
-            {"path":"/w/src/a.rs","line":1}
+            {"path":"/w/src/a.rs","line":2}
         "#]],
     );
 }
@@ -82,6 +82,21 @@ fn a_missing_final_newline_is_that_of_the_line_before() {
         let hunks = hunks(&format!("@@ -1,2 +1,2 @@\n{diff}"));
         assert_eq!(hunks.len(), 1, "{diff}");
         assert_eq!((hunks[0].old.as_str(), hunks[0].new.as_str()), (old, new), "{diff}");
+    }
+}
+
+#[test]
+fn the_place_of_a_change_is_its_first_changed_line() {
+    for (diff, line) in [
+        ("@@ -1,2 +1,2 @@\n-a\n+b\n c\n", Some(1)),
+        ("@@ -10,3 +12,4 @@ fn main() {\n a\n b\n+c\n d\n", Some(14)),
+        ("@@ -10,4 +12,3 @@\n a\n-b\n c\n+d\n", Some(13)),
+        ("@@ -1,3 +0,0 @@\n-a\n-b\n-c\n", Some(1)),
+        ("@@ -3 +2,0 @@\n-c\n", Some(3)),
+        ("@@\n a\n-b\n", None),
+    ] {
+        let lines: Vec<_> = hunks(diff).iter().map(|hunk| hunk.line).collect();
+        assert_eq!(lines, [line], "{diff}");
     }
 }
 

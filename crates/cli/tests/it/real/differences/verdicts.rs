@@ -126,6 +126,7 @@ pub(super) const VERDICTS: &[Row] = &[
     ),
     row(CODEX, "patch", "tool * title", Better, "the title names the file and what becomes of it"),
     row(CODEX, "patch", "tool 3 kind", Better, "a deletion is one"),
+    row(CLAUDE, "patch", "tool 2 places", Better, "the line that changed, not one above it"),
     row(CODEX, "patch", "tool 2 places", Better, "the line of the change too"),
     row(CLAUDE, "patch", "tool 2 content", Equal, "the same change with the end of its line"),
     row(None, "patch", "tool * input", Equal, "the same form for every agent"),
