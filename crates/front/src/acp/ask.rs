@@ -179,9 +179,10 @@ impl Asked {
                 ..
             }) => chosen.option_id.0.to_string(),
             Ok(_) => return Next::Answer(Answer::Deny { message: None, stop: true }),
+            // Somebody was asked, so no rule may turn it into a yes.
             Err(error) => {
                 tracing::warn!(%error, "the client's answer is not understood");
-                return Next::Rule;
+                return Next::Answer(Answer::Deny { message: None, stop: false });
             }
         };
         match &mut self.form {

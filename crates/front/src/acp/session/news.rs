@@ -97,15 +97,13 @@ impl Session {
                     self.look_up_title();
                 }
             }
-            Kind::RequestOpened(request)
-                if self.running.as_ref().is_some_and(|running| running.is_cancelled) =>
-            {
-                // The agent asked before it heard that it is to stop.
-                let no = Answer::Deny { message: None, stop: true };
-                self.resolve(request.id.clone(), no, Origin::Engine, None);
-            }
             Kind::RequestOpened(request) => {
                 let call = self.mapper.asks(request, fetch, &mut self.page);
+                if self.running.as_ref().is_some_and(|running| running.is_cancelled) {
+                    // The agent asked before it heard that it is to stop.
+                    let no = Answer::Deny { message: None, stop: true };
+                    return self.resolve(request.id.clone(), no, Origin::Engine, None);
+                }
                 let forms = self.shared.client().forms;
                 match ask::plan(self.key.as_str(), request, call, forms) {
                     Plan::Ask(method, params, asked) => self.ask(method, &params, asked),
