@@ -56,6 +56,9 @@ impl Mode {
     pub const COMMON: [Self; 5] =
         [Self::Plan, Self::Default, Self::AcceptEdits, Self::BypassPermissions, Self::Yolo];
 
+    /// The modes in which an agent may still ask.
+    pub const ASKING: [Self; 4] = [Self::Plan, Self::Default, Self::AcceptEdits, Self::Auto];
+
     /// The name in JSON and on the command line.
     pub fn name(self) -> &'static str {
         match self {

@@ -121,6 +121,13 @@ impl ClaudeDriver {
         }
     }
 
+    /// The modes that it takes here.
+    #[must_use]
+    pub fn offering(mut self, modes: &[Mode]) -> Self {
+        self.abilities.modes = modes.to_vec();
+        self
+    }
+
     /// What the process was started with, and what it is to be told.
     #[must_use]
     pub fn launched(mut self, launch: &Launch<'_>) -> Self {

@@ -70,8 +70,8 @@ impl Claude {
             )
             .hint("choose a --mode instead: default, plan, acceptEdits, auto, bypassPermissions, yolo"));
         }
-        let unasked = matches!(launch.mode, Mode::BypassPermissions | Mode::Yolo);
-        if unasked && self.is_root && self.env.get("IS_SANDBOX").is_none() {
+        let always_asks = self.is_root && self.env.get("IS_SANDBOX").is_none();
+        if always_asks && !Mode::ASKING.contains(&launch.mode) {
             return Err(Failure::new(
                 FailureCode::AgentCannotStart,
                 format!("Claude Code refuses the mode {} for root", launch.mode),
@@ -118,7 +118,10 @@ impl Claude {
         for directory in &launch.extras.directories {
             args.extend(["--add-dir".into(), directory.into()]);
         }
-        let driver = ClaudeDriver::new(self.lifetime, launch.mode).launched(launch);
+        let mut driver = ClaudeDriver::new(self.lifetime, launch.mode).launched(launch);
+        if always_asks {
+            driver = driver.offering(&Mode::ASKING);
+        }
         let driver = Box::new(driver);
         Ok(Plan {
             args,
