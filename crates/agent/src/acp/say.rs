@@ -134,7 +134,7 @@ impl AcpDriver {
         let params = json!({
             "sessionId": self.session,
             "prompt": self.blocks(prompt),
-            "idleBehavior": "promptRequired",
+            "_meta": {"steering": {"idleBehavior": "promptRequired"}},
         });
         self.call(What::Steer(prompt.clone()), "_session/steering", &params, ledger);
     }

@@ -373,6 +373,25 @@ async fn a_mode_that_was_chosen_is_not_taken_back_by_what_the_agent_said_before(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_for_a_turn_begins_none_where_the_client_says_so() {
+    let user = user("say hello");
+    let client = editor(&user).await;
+    let session = new_session(&client, &user).await;
+    let steer = |idle: Value| {
+        let mut message = prompt(&session, "and this");
+        message["_meta"] = json!({"steering": {"idleBehavior": idle}});
+        client.request("_session/steering", message)
+    };
+    let left = steer(json!("promptRequired")).await.unwrap();
+    assert_eq!(left, json!({"outcome": "promptRequired"}));
+    assert_eq!(steer(json!("dance")).await.unwrap_err().code, -32602);
+    assert!(client.seen().only().entries.is_empty(), "no turn has begun");
+    let begun = client.request("_session/steering", prompt(&session, "and this")).await.unwrap();
+    assert_eq!(begun, json!({"outcome": "startedNewTurn"}));
+    hang_up(client, &user).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn choices_that_come_at_once_are_made_and_answered_in_their_order() {
     const MODES: [&str; 4] = ["plan", "plan", "default", "acceptEdits"];
     let user = Tieline::new();

@@ -245,7 +245,8 @@ impl Connection {
             }
             "_session/steering" => {
                 let it: PromptRequest = params(raw)?;
-                self.pass(&it.session_id.0, Message::Steer(id.clone(), it.prompt))
+                let idle = from_acp::idle(it.meta.as_ref())?;
+                self.pass(&it.session_id.0, Message::Steer(id.clone(), it.prompt, idle))
             }
             "session/set_mode" => {
                 let it: SetSessionModeRequest = params(raw)?;

@@ -114,6 +114,25 @@ pub(super) fn mode(name: &str) -> Result<Mode, Refusal> {
     name.parse().map_err(|error: tieline_event::UnknownMode| Refusal::params(error.to_string()))
 }
 
+/// What becomes of a message for the running turn where none runs, or it takes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// It is a turn of its own.
+    StartsTurn,
+    /// It is left to the client, which prompts.
+    IsLeft,
+}
+
+/// What the client wants of that.
+pub(super) fn idle(meta: Option<&schema::Meta>) -> Result<Idle, Refusal> {
+    let named = meta.and_then(|meta| meta.get("steering")?.get("idleBehavior"));
+    match named.map(|named| named.as_str()) {
+        None => Ok(Idle::StartsTurn),
+        Some(Some("promptRequired")) => Ok(Idle::IsLeft),
+        Some(_) => Err(Refusal::params("the only idleBehavior is promptRequired")),
+    }
+}
+
 /// What the user says.
 pub(super) fn prompt(blocks: Vec<ContentBlock>, offer: &Offer) -> Result<Vec<Content>, Refusal> {
     let mut content = Vec::with_capacity(blocks.len());

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::ask::Asked;
-use super::from_acp::Refusal;
+use super::from_acp::{Idle, Refusal};
 use super::offer::Offer;
 use super::outcome;
 use super::page::{Page, Voice};
@@ -56,7 +56,7 @@ pub(super) enum Message {
     /// The user says something.
     Prompt(Id, Vec<ContentBlock>),
     /// The user says something in the middle of a turn.
-    Steer(Id, Vec<ContentBlock>),
+    Steer(Id, Vec<ContentBlock>, Idle),
     /// Everything that runs or waits is to stop.
     Cancel,
     /// One prompt is to stop.
@@ -323,7 +323,7 @@ impl Session {
                 self.shared.forget_prompt(&id);
                 self.answer(&id, &PromptResponse::new(StopReason::Cancelled));
             }
-            Message::Steer(id, _)
+            Message::Steer(id, ..)
             | Message::SetMode(id, _)
             | Message::SetSetting(id, ..)
             | Message::Open(Opening { id, .. }) => self.refuse(&id, &closed),
@@ -471,7 +471,7 @@ impl Session {
     fn obey(&mut self, message: Message) {
         match message {
             Message::Prompt(id, blocks) => self.prompt(id, blocks),
-            Message::Steer(id, blocks) => self.steer(id, blocks),
+            Message::Steer(id, blocks, idle) => self.steer(id, blocks, idle),
             Message::Cancel => self.cancel(),
             Message::CancelPrompt(id) => self.cancel_prompt(&id),
             Message::SetMode(id, mode) => self.set_mode(id, mode, Setting::Mode),
@@ -524,12 +524,7 @@ impl Session {
                 let failed = json!({"outcome": "failed", "reason": error.to_string()});
                 self.answer(&id, &failed);
             }
-            Done::Chosen(number, made) => {
-                self.made(number, made);
-                self.confirm();
-                // Some changes need a new process; it is there when the next prompt comes.
-                self.wake();
-            }
+            Done::Chosen(number, made) => self.made(number, made),
             Done::Titled(title) => {
                 // An event may have told a newer one.
                 if let Some(title) = title.filter(|_| self.mapper.title.is_none()) {

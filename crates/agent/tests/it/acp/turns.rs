@@ -416,6 +416,8 @@ fn a_message_during_a_turn_is_steering_or_refused() {
     stage.settle();
     let steering = stage.respond("_session/steering", json!({"outcome": "injected"}));
     assert_eq!(steering["prompt"][0]["text"], "faster");
+    // A turn that nobody here knows of is not to begin.
+    assert_eq!(steering["_meta"]["steering"]["idleBehavior"], "promptRequired");
     // One that comes too late begins a turn of its own.
     stage.session.steer(&Prompt::text("and now?")).unwrap();
     stage.settle();

@@ -8,7 +8,7 @@ use tieline_wire::acp::schema::{ContentBlock, PromptResponse, StopReason};
 use tieline_wire::jsonrpc::Id;
 use tieline_wire::jsonrpc::write::{self, Form};
 
-use super::super::from_acp::{self, Refusal, slash_command};
+use super::super::from_acp::{self, Idle, Refusal, slash_command};
 use super::super::outcome;
 use super::{Done, Running, Session, WAITING};
 
@@ -94,17 +94,33 @@ impl Session {
         lines.join("\n") + "\n"
     }
 
-    pub(super) fn steer(&mut self, id: Id, blocks: Vec<ContentBlock>) {
+    pub(super) fn steer(&mut self, id: Id, blocks: Vec<ContentBlock>, idle: Idle) {
         let content = match from_acp::prompt(blocks, &self.mapper.offer) {
             Ok(content) => content,
             Err(refusal) => return self.refuse(&id, &refusal),
         };
         let prompt = Prompt { content, origin: Origin::Client, ..Prompt::default() };
-        let steered = self.conversation.steer_or_queue(prompt);
-        self.act(async move {
-            let outcome = steered.await;
-            Done::Steered(id, outcome.map(|turn| turn.map_or("injected", |_| "startedNewTurn")))
-        });
+        match idle {
+            Idle::StartsTurn => {
+                let steered = self.conversation.steer_or_queue(prompt);
+                self.act(async move {
+                    let outcome = steered.await;
+                    let outcome = outcome.map(|it| it.map_or("injected", |_| "startedNewTurn"));
+                    Done::Steered(id, outcome)
+                });
+            }
+            Idle::IsLeft => {
+                let steered = self.conversation.steer(prompt);
+                self.act(async move {
+                    let outcome = match steered.await {
+                        Ok(()) => Ok("injected"),
+                        Err(Error::NoTurn | Error::Refused(_)) => Ok("promptRequired"),
+                        Err(error) => Err(error),
+                    };
+                    Done::Steered(id, outcome)
+                });
+            }
+        }
     }
 
     /// Stops what runs. What waits never begins. Nothing of it is left for the next prompt.

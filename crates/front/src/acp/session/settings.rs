@@ -60,13 +60,18 @@ impl Session {
     pub(super) fn made(&mut self, number: u64, made: Result<Seq, Error>) {
         let Some(at) = self.chosen.iter().position(|it| it.number == number) else { return };
         match made {
-            Ok(behind) => self.chosen[at].behind = Some(behind),
+            Ok(behind) => {
+                self.chosen[at].behind = Some(behind);
+                // Some changes need a new process; it is there when the next prompt comes.
+                self.wake();
+            }
             Err(error) => {
                 if let Some(chosen) = self.chosen.remove(at) {
                     self.refuse(&chosen.id, &outcome::refusal(&error));
                 }
             }
         }
+        self.confirm();
     }
 
     /// Answers choices in their order, each behind everything that was told before it: what the
