@@ -12,4 +12,4 @@ mod setup;
 mod tool;
 
 pub use driver::ClaudeDriver;
-pub use setup::{Claude, Lifetime, OWN_VARIABLES};
+pub use setup::{Claude, Lifetime, OWN_VARIABLES, modes};

@@ -87,15 +87,13 @@ pub(crate) fn chooser(agents: Agents, name: String) -> Choose {
 /// What is offered before the agent is there to say it; an old one takes it back.
 fn modes(agent: &str) -> &'static [Mode] {
     match agent {
-        "claude" if !may_never_ask() => &Mode::ASKING,
-        "claude" | "codex" => &Mode::ALL,
+        "claude" => {
+            let is_root = rustix::process::geteuid().is_root();
+            tieline_agent::claude::modes(is_root, std::env::var_os("IS_SANDBOX").is_some())
+        }
+        "codex" => &Mode::ALL,
         _ => &Mode::COMMON,
     }
-}
-
-/// Whether Claude Code takes a mode that never asks from this user.
-fn may_never_ask() -> bool {
-    !rustix::process::geteuid().is_root() || std::env::var_os("IS_SANDBOX").is_some()
 }
 
 /// Many sessions may begin in the same second, so their keys have more letters.

@@ -95,15 +95,13 @@ impl AcpDriver {
         about: About,
         value: &str,
         ledger: &mut Ledger,
-    ) -> bool {
+    ) {
         let Some(setting) = setting else {
             let what = if about == About::Model { "model" } else { "effort" };
             let text = format!("{} offers no choice of {what}; {value:?} is not set", self.name);
-            ledger.notice(NoticeLevel::Warning, "not_offered", text);
-            return false;
+            return ledger.notice(NoticeLevel::Warning, "not_offered", text);
         };
         self.set(setting, about, ledger);
-        true
     }
 
     pub(super) fn put_in_mode(&mut self, ledger: &mut Ledger) {

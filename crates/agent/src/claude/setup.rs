@@ -61,6 +61,11 @@ impl Agent for Claude {
     }
 }
 
+/// The modes that Claude Code takes: from root none that never asks, unless in a sandbox.
+pub fn modes(is_root: bool, is_sandbox: bool) -> &'static [Mode] {
+    if is_root && !is_sandbox { &Mode::ASKING } else { &Mode::ALL }
+}
+
 impl Claude {
     fn plan(&self, launch: &Launch<'_>) -> Result<Plan, Failure> {
         if let Some(policy) = Policy::beyond(launch.mode, launch.policy) {
@@ -70,8 +75,8 @@ impl Claude {
             )
             .hint("choose a --mode instead: default, plan, acceptEdits, auto, bypassPermissions, yolo"));
         }
-        let always_asks = self.is_root && self.env.get("IS_SANDBOX").is_none();
-        if always_asks && !Mode::ASKING.contains(&launch.mode) {
+        let modes = modes(self.is_root, self.env.get("IS_SANDBOX").is_some());
+        if !modes.contains(&launch.mode) {
             return Err(Failure::new(
                 FailureCode::AgentCannotStart,
                 format!("Claude Code refuses the mode {} for root", launch.mode),
@@ -118,11 +123,8 @@ impl Claude {
         for directory in &launch.extras.directories {
             args.extend(["--add-dir".into(), directory.into()]);
         }
-        let mut driver = ClaudeDriver::new(self.lifetime, launch.mode).launched(launch);
-        if always_asks {
-            driver = driver.offering(&Mode::ASKING);
-        }
-        let driver = Box::new(driver);
+        let driver = ClaudeDriver::new(self.lifetime, launch.mode).launched(launch);
+        let driver = Box::new(driver.offering(modes));
         Ok(Plan {
             args,
             one_turn: self.lifetime == Lifetime::Turn,
