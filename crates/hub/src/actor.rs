@@ -2,12 +2,13 @@
 
 mod clock;
 mod publish;
+mod settings;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_agent::{Launch, Ledger, Refused, Resume, Session, TurnEnd};
+use tieline_agent::{Launch, Ledger, Refused, Resume, TurnEnd};
 use tieline_event::{
     Answer, BlobRef, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure,
     FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, Report,
@@ -564,57 +565,6 @@ impl Actor {
             None => return Err(Error::NoRequest(request.clone())),
         };
         Err(Error::AlreadyResolved { request: request.clone(), how })
-    }
-
-    /// Takes over what the options say and tells the agent, or notes that it needs a new process.
-    fn reconfigure(&mut self, options: &OpenOptions) {
-        let mut told = Configured::default();
-        if let Some(workspace) = options.workspace.as_ref().filter(|it| **it != self.workspace) {
-            self.workspace.clone_from(workspace);
-            self.change().workspace = Some(workspace.display().to_string());
-            told.cwd = Some(workspace.display().to_string());
-            self.stale |= self.live.is_some();
-        }
-        // A mode without a policy is the mode's own.
-        let mode = options.mode.unwrap_or(self.mode);
-        let kept = self.policy.filter(|_| options.mode.is_none());
-        let policy = options.policy.or(kept);
-        if (mode, policy) != (self.mode, self.policy) {
-            (self.mode, self.policy) = (mode, policy);
-            let change = self.change();
-            (change.mode, change.policy) = (Some(mode), Some(policy));
-            if !self.is_taken(|session| session.set_mode(mode, policy)) {
-                (told.mode, told.policy) = (Some(mode), policy);
-            }
-        }
-        if options.model.is_some() && options.model != self.model {
-            self.model.clone_from(&options.model);
-            self.change().model = Some(options.model.clone());
-            if !self.is_taken(|session| session.set_model(options.model.as_deref())) {
-                told.model.clone_from(&options.model);
-            }
-        }
-        if options.effort.is_some() && options.effort != self.effort {
-            self.effort.clone_from(&options.effort);
-            self.change().effort = Some(options.effort.clone());
-            if !self.is_taken(|session| session.set_effort(options.effort.as_deref())) {
-                told.effort.clone_from(&options.effort);
-            }
-        }
-        if let Some(extras) = options.extras.as_ref().filter(|it| **it != self.extras) {
-            self.extras.clone_from(extras);
-            self.stale |= self.live.is_some();
-        }
-        if told != Configured::default() && self.next_seq > Seq(1) {
-            self.ledger_mut().configured(told);
-        }
-    }
-
-    /// Whether the agent takes a change as it runs, and tells it. One that cannot is replaced.
-    fn is_taken(&mut self, set: impl FnOnce(&mut Session) -> bool) -> bool {
-        let is_taken = self.live.as_mut().map(|live| set(&mut live.session));
-        self.stale |= is_taken == Some(false);
-        is_taken.unwrap_or(false)
     }
 
     async fn reset(&mut self) -> Result<(), Error> {

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use tieline_agent::{Draft, Output};
-use tieline_event::{
-    BlobRef, BlobSink, Configured, Event, FORMAT, ItemBody, Kind, Source, Timestamp,
-};
+use tieline_event::{BlobRef, BlobSink, Event, FORMAT, ItemBody, Kind, Source, Timestamp};
 use tieline_store::{Batch, NewEvent, RequestChange};
 use tokio::time::Instant;
 
@@ -106,14 +104,6 @@ impl Actor {
             self.raw_bytes = 0;
             self.upkeep = Some(self.store.keep_up(self.pipeline.lease(), self.limits.raw_bytes));
         }
-    }
-
-    /// A process that is to be replaced knows nothing of what was chosen since.
-    fn keep_ours(&self, told: &mut Configured) {
-        told.mode = told.mode.filter(|mode| *mode == self.mode);
-        told.policy = told.policy.filter(|_| told.mode.is_some());
-        told.model = told.model.take().filter(|model| self.model.as_ref() == Some(model));
-        told.effort = told.effort.take().filter(|effort| self.effort.as_ref() == Some(effort));
     }
 
     /// Gives an event its place and makes it ready for the store.
