@@ -1,10 +1,14 @@
-//! Markers, read by the two parsers that were published with their format, as they stand there.
+//! Markers, read by short readers such as scripts have.
 //!
-//! Both are simpler than the format: they drop a question's context, take white space off every
-//! line and know nothing of escapes. So their fields are put on lines again and read by our reader;
-//! what they gave must then be what we gave, but for white space around lines of context.
+//! Two are ours (`fixtures/markers`), two are those that the description of the format prints, run
+//! where a copy of it lies beside the checkout. All are simpler than the format: they drop a
+//! question's context, take white space off every line and know nothing of escapes. So their fields
+//! are put on lines again and read by our reader; what they gave must then be what we gave, but for
+//! white space around lines of context.
 
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
@@ -15,18 +19,115 @@ use tieline_wire::markers::{
     Change, Choice, FileChange, Marker, Piece, Question, Reader, Reading, Writer, write,
 };
 
-const PYTHON: &str = include_str!("../../fixtures/markers/parser.py");
-const TYPESCRIPT: &str = include_str!("../../fixtures/markers/parser.ts");
+/// A program that reads markers.
+struct ShortReader {
+    name: &'static str,
+    language: Language,
+    /// The definition of `function`.
+    code: String,
+    function: &'static str,
+    /// The fields that hold a question's text and the listed files.
+    question: &'static str,
+    files: &'static str,
+}
 
-const PYTHON_LOOP: &str = "
-import json, sys
-print(json.dumps([parse_markers(text) for text in json.load(sys.stdin.buffer)]))
-";
+#[derive(Clone, Copy, PartialEq)]
+enum Language {
+    /// Its readers know the options 1, 2 and 3 and stop at any other.
+    Python,
+    JavaScript,
+}
 
-const JAVASCRIPT_LOOP: &str = "
-const texts = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-console.log(JSON.stringify(texts.map(parseMarkers)));
-";
+impl ShortReader {
+    fn all() -> Vec<Self> {
+        let ours = |name, language, code: &str, function| Self {
+            name,
+            language,
+            code: code.to_owned(),
+            function,
+            question: "text",
+            files: "files",
+        };
+        let python = include_str!("../../fixtures/markers/short_reader.py");
+        let javascript = include_str!("../../fixtures/markers/short_reader.js");
+        let mut readers = vec![
+            ours("short_reader.py", Language::Python, python, "read_markers"),
+            ours("short_reader.js", Language::JavaScript, javascript, "readMarkers"),
+        ];
+        readers.extend(published().into_iter().flatten());
+        readers
+    }
+
+    /// What it finds in each of the texts.
+    fn read(&self, texts: &[String]) -> Vec<Value> {
+        let Self { code, function, .. } = self;
+        let (program, flag, main) = match self.language {
+            Language::Python => (
+                "python3",
+                "-c",
+                format!(
+                    "import json, sys\nprint(json.dumps([{function}(text) for text in \
+                     json.load(sys.stdin.buffer)]))"
+                ),
+            ),
+            Language::JavaScript => (
+                "node",
+                "-e",
+                format!(
+                    "const texts = JSON.parse(require('fs').readFileSync(0, 'utf8'));\n\
+                     console.log(JSON.stringify(texts.map({function})));"
+                ),
+            ),
+        };
+        run(program, &[flag, &format!("{code}\n{main}\n")], texts)
+    }
+}
+
+/// The readers that the description of the format prints, if there is a copy of it.
+fn published() -> Option<[ShortReader; 2]> {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
+    let mut files = fs::read_dir(seeds).ok()?.map(|entry| entry.unwrap().path());
+    let file = files.find(|it| {
+        it.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"000_"))
+    })?;
+    let text = fs::read_to_string(file).unwrap();
+    let block = |fence: &str| {
+        let (_, rest) = text.split_once(fence).unwrap();
+        rest.split_once("\n```").unwrap().0.to_owned()
+    };
+    let python = ShortReader {
+        name: "the published one in Python",
+        language: Language::Python,
+        code: block("```python\n"),
+        function: "parse_markers",
+        question: "question",
+        files: "files_modified",
+    };
+    let javascript = ShortReader {
+        name: "the published one in TypeScript",
+        language: Language::JavaScript,
+        code: without_types(&block("```typescript\n")),
+        function: "parseMarkers",
+        question: "question",
+        files: "filesModified",
+    };
+    Some([python, javascript])
+}
+
+/// The published code without its types, which Node 20 does not read: the interface goes, and each
+/// annotation that is left.
+fn without_types(code: &str) -> String {
+    let (interface, function) = code.split_once("\n}\n").unwrap();
+    assert!(interface.starts_with("interface "));
+    let mut code = function.to_owned();
+    for (typed, plain) in
+        [("output: string)", "output)"), (": ParsedMarkers ", " "), (": string[] =", " =")]
+    {
+        assert!(code.contains(typed), "{typed}");
+        code = code.replace(typed, plain);
+    }
+    code
+}
 
 /// The examples of the format's description.
 const EXAMPLES: [&str; 5] = [
@@ -103,16 +204,17 @@ impl Found {
         }
     }
 
-    /// `files`: the name of that field. Each value is read as a text of its own, because without
-    /// its white space a line may open a code fence.
-    fn by_them(value: &Value, files: &str) -> Self {
+    /// Each value is read as a text of its own, because without its white space a line may open a
+    /// code fence.
+    fn by_them(value: &Value, reader: &ShortReader) -> Self {
         let mut found =
             Self { completed: value["completed"].as_bool().unwrap(), ..Self::default() };
         for text in strings(&value["progress"]) {
             found.take(&format!("[PROGRESS] {text}"));
         }
         for question in value["questions"].as_array().unwrap() {
-            let mut lines = vec![format!("[QUESTION] {}", question["question"].as_str().unwrap())];
+            let mut lines =
+                vec![format!("[QUESTION] {}", question[reader.question].as_str().unwrap())];
             lines.extend(strings(&question["options"]));
             found.take(&lines.join("\n"));
         }
@@ -121,13 +223,12 @@ impl Found {
             lines.extend(strings(&blocked["context"]));
             found.take(&lines.join("\n"));
         }
-        for file in strings(&value[files]) {
+        for file in strings(&value[reader.files]) {
             found.take(&format!("[FILES_MODIFIED]\n- {file}"));
         }
         found
     }
 
-    /// The parser in Python knows the options 1, 2 and 3 and stops at any other.
     fn with_three_options(mut self) -> Self {
         for (_, options) in &mut self.questions {
             let known = options.iter().take_while(|choice| (1..=3).contains(&choice.number));
@@ -179,35 +280,21 @@ fn run(program: &str, args: &[&str], texts: &[String]) -> Vec<Value> {
     found
 }
 
-/// The parser without its types, which Node 20 does not read: the interface goes, and each
-/// annotation that is left. Nothing else is touched.
-fn javascript() -> String {
-    let (interface, function) = TYPESCRIPT.split_once("\n}\n").unwrap();
-    assert!(interface.starts_with("interface ParsedMarkers {"));
-    let mut code = function.to_owned();
-    for (typed, plain) in
-        [("output: string)", "output)"), (": ParsedMarkers ", " "), (": string[] =", " =")]
-    {
-        assert!(code.contains(typed), "{typed}");
-        code = code.replace(typed, plain);
-    }
-    code
-}
-
 #[track_caller]
 fn check(texts: &[String]) {
-    let python = run("python3", &["-c", &format!("{PYTHON}{PYTHON_LOOP}")], texts);
-    let node = run("node", &["-e", &format!("{}{JAVASCRIPT_LOOP}", javascript())], texts);
-    for ((text, python), node) in texts.iter().zip(&python).zip(&node) {
-        let ours = Found::by_us(text);
-        assert_eq!(Found::by_them(node, "filesModified"), ours, "TypeScript reads\n{text}");
-        let python = Found::by_them(python, "files_modified");
-        assert_eq!(python, ours.with_three_options(), "Python reads\n{text}");
+    for reader in ShortReader::all() {
+        for (text, theirs) in texts.iter().zip(reader.read(texts)) {
+            let mut ours = Found::by_us(text);
+            if reader.language == Language::Python {
+                ours = ours.with_three_options();
+            }
+            assert_eq!(Found::by_them(&theirs, &reader), ours, "{} reads\n{text}", reader.name);
+        }
     }
 }
 
 #[test]
-fn sample_parsers_read_the_examples_as_we_do() {
+fn short_readers_read_the_examples_as_we_do() {
     let mut texts: Vec<String> = EXAMPLES.map(str::to_owned).into();
     for example in EXAMPLES {
         let mut again = String::new();
@@ -219,7 +306,7 @@ fn sample_parsers_read_the_examples_as_we_do() {
 }
 
 #[test]
-fn sample_parsers_read_what_we_write() {
+fn short_readers_read_what_we_write() {
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
         TestRng::deterministic_rng(RngAlgorithm::ChaCha),
@@ -251,26 +338,24 @@ fn sample_parsers_read_what_we_write() {
 
 /// Why our reader is another one: where both, or one of them, do not do what the format says.
 #[test]
-fn sample_parsers_differ_from_the_format_where_we_know_it() {
+fn short_readers_differ_from_the_format_where_we_know_it() {
     let texts = [
         "[QUESTION] a\n1. b\n4. c\n10. d\ncontext\n",
         "  [PROGRESS] not at the start of its line\n```\n[PROGRESS] code\n```\n",
         "[BLOCKED] a\n[b] is no marker\nc\n",
     ]
     .map(str::to_owned);
-    let python = run("python3", &["-c", &format!("{PYTHON}{PYTHON_LOOP}")], &texts);
-    let node = run("node", &["-e", &format!("{}{JAVASCRIPT_LOOP}", javascript())], &texts);
     let [question, progress, blocked] = texts.each_ref().map(|text| read(text));
 
     let Marker::Question(question) = &question[0] else { panic!("{question:?}") };
     assert_eq!((question.options.len(), question.context.len()), (3, 1));
-    assert_eq!(strings(&node[0]["questions"][0]["options"]).count(), 3);
-    assert_eq!(strings(&python[0]["questions"][0]["options"]).count(), 1);
-
     assert_eq!(progress, []);
     let Marker::Blocked { context, .. } = &blocked[0] else { panic!("{blocked:?}") };
     assert_eq!(context.len(), 2);
-    for theirs in [python, node] {
+    for reader in ShortReader::all() {
+        let theirs = reader.read(&texts);
+        let n_options = if reader.language == Language::Python { 1 } else { 3 };
+        assert_eq!(strings(&theirs[0]["questions"][0]["options"]).count(), n_options);
         assert_eq!(strings(&theirs[1]["progress"]).count(), 2);
         assert_eq!(strings(&theirs[2]["blocked"][0]["context"]).count(), 0);
     }
