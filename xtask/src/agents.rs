@@ -4,7 +4,7 @@
 //! checkout with the same pins shares it. It is built in a temporary sibling and
 //! renamed into place: whoever loses the race drops its copy and uses the other.
 //!
-//! To change a pin, edit `xtask/{agents,acp,node}/package.json` and run in that directory
+//! To change a pin, edit `xtask/{agents/NAME,acp,node}/package.json` and run in that directory
 //! `npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved`.
 //! The lock then names versions and hashes but no host, so npm asks whichever
 //! registry it is configured for.
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         writeln!(stdout, "{}", program(name)?)?;
         return Ok(());
     }
-    for name in AGENTS.pinned() {
+    for name in AGENTS.into_iter().flat_map(Project::pinned) {
         writeln!(stdout, "{name}\t{}", program(&name)?)?;
     }
     Ok(())
@@ -41,7 +41,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Installs what is missing.
 pub(crate) fn install_all() -> anyhow::Result<()> {
-    for project in PROJECTS {
+    install_missing(&PROJECTS)
+}
+
+/// Installs what is missing of these.
+pub(crate) fn install_missing(projects: &[&Project]) -> anyhow::Result<()> {
+    for project in projects {
         let (names, dir) = (project.pinned().join(", "), project.install_dir());
         if dir.is_dir() {
             progress(&format!("{names}: already in {}", dir.display()))?;

@@ -3,6 +3,7 @@
 mod agents;
 mod bench;
 mod fuzz;
+mod leftovers;
 mod suite;
 #[cfg(test)]
 mod tidy;

@@ -8,12 +8,13 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tieline_testkit::agents::{PROJECTS, Project, needed};
 
-use crate::{agents, bench, command};
+use crate::{agents, bench, command, leftovers};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -23,8 +24,23 @@ pub(crate) struct TestArgs {
     /// Run only the suite with the real agents.
     #[arg(long, conflicts_with = "fast")]
     real: bool,
+    /// Build and run only the tests of this crate, by its folder: hub, cli, …
+    #[arg(long = "crate", short = 'p', value_name = "FOLDER")]
+    folder: Option<String>,
     /// Run only tests whose name contains this; of the real agents' with --real.
     filter: Option<String>,
+}
+
+impl TestArgs {
+    /// The package to test, if it is only one.
+    fn package(&self) -> Option<String> {
+        let folder = self.folder.as_deref()?;
+        Some(match folder {
+            "cli" => "tieline".to_owned(),
+            "xtask" => "xtask".to_owned(),
+            _ => format!("tieline-{folder}"),
+        })
+    }
 }
 
 #[derive(Args)]
@@ -34,46 +50,84 @@ pub(crate) struct SoakArgs {
     kills: u32,
 }
 
+/// Every part runs, whatever became of the others: one run shows everything that fails.
 pub(crate) fn test(args: &TestArgs) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let whole = args.filter.is_none() && !args.real;
+    let whole = args.filter.is_none() && args.folder.is_none() && !args.real;
+    let package = args.package();
+    let mut report = Report::default();
     if whole {
-        step("format", cargo(["fmt", "--all", "--check"]))?;
-        let clippy = ["clippy", "--workspace", "--all-targets", "--all-features"];
-        step("lints", cargo(clippy).args(["--", "-D", "warnings"]))?;
+        report.run("format", cargo(["fmt", "--all", "--check"]));
+        let mut clippy = cargo(["clippy", "--workspace", "--all-targets", "--all-features"]);
+        clippy.args(["--", "-D", "warnings"]);
+        report.run("lints", clippy);
     }
     if !args.real {
-        // Test programs of one crate that are used by the tests of another.
-        step("programs", cargo(["build", "--workspace", "--bins", "--examples"]))?;
-        step("tests", tests(["--workspace"], args.filter.as_deref()))?;
+        report.run("programs", programs(package.as_deref()));
+        let scope = package.as_deref().map_or(vec!["--workspace"], |it| vec!["-p", it]);
+        report.run("tests", tests(scope, args.filter.as_deref()));
     }
     if whole {
-        step("examples in the documentation", cargo(["test", "--workspace", "--doc", "--quiet"]))?;
+        let doc = cargo(["test", "--workspace", "--doc", "--quiet"]);
+        report.run("examples in the documentation", doc);
     }
     if args.real || (whole && !args.fast) {
-        real(args.filter.as_deref())?;
+        real(&mut report, package.as_deref(), args.filter.as_deref())?;
     }
-    eprintln!("everything passed in {:.0} s", began.elapsed().as_secs_f64());
-    Ok(())
+    report.finish()
+}
+
+/// Builds the test programs of one crate that are used by the tests of another.
+fn programs(package: Option<&str>) -> Command {
+    match package {
+        None => cargo(["build", "--workspace", "--bins", "--examples"]),
+        Some(package) => {
+            cargo(["build", "-p", "tieline-testkit", "--bins", "-p", package, "--examples"])
+        }
+    }
 }
 
 /// The suite with the real agents, where nothing but loopback can be reached.
-fn real(filter: Option<&str>) -> anyhow::Result<()> {
-    agents::install_all()?;
-    let packages =
-        ["-p", "tieline-hub", "-p", "tieline", "-p", "tieline-testkit", "-p", "tieline-patch"];
-    let target = || packages.into_iter().chain(["--features", "real-agents", "--test", "it"]);
-    step("programs for the real agents", cargo(["build", "--workspace", "--bins", "--examples"]))?;
-    step("the suite with the real agents, built", tests(target(), None).arg("--no-run"))?;
+fn real(report: &mut Report, package: Option<&str>, filter: Option<&str>) -> anyhow::Result<()> {
+    const PACKAGES: [&str; 4] = ["tieline-hub", "tieline", "tieline-testkit", "tieline-patch"];
+    if let Some(package) = package.filter(|it| !PACKAGES.contains(it)) {
+        bail!("{package} has no tests with the real agents; these have: {}", PACKAGES.join(", "));
+    }
+    let packages = PACKAGES.into_iter().filter(|it| package.is_none_or(|wanted| *it == wanted));
+    let scope: Vec<&str> = packages
+        .flat_map(|it| ["-p", it])
+        .chain(["--features", "real-agents", "--test", "it"])
+        .collect();
+    let filter = filter.unwrap_or("real::");
+    report.run("programs for the real agents", programs(package));
+    let mut built = tests(scope.clone(), None);
+    built.arg("--no-run");
+    report.run("the suite with the real agents, built", built);
+    let began = Instant::now();
+    let installed = agents::install_missing(&needed_projects(&scope, filter)?);
+    report.add("the real agents, installed", began, installed);
+
     let mut isolated = command("unshare");
     // Only root may make a network namespace without a user namespace.
     isolated.arg(if is_root() { "-n" } else { "-rn" });
     // By our own process: a build above may have replaced the file this program was started from.
     isolated.arg(format!("/proc/{}/exe", std::process::id())).arg("loopback");
-    let suite = tests(target(), Some(filter.unwrap_or("real::")));
+    let suite = tests(scope, Some(filter));
     isolated.arg(suite.get_program()).args(suite.get_args()).env("CARGO_NET_OFFLINE", "true");
     isolated.current_dir(root());
-    step("the suite with the real agents", isolated)
+    report.run("the suite with the real agents", isolated);
+    Ok(())
+}
+
+/// What the tests that a filter leaves want to have installed.
+fn needed_projects(scope: &[&str], filter: &str) -> anyhow::Result<Vec<&'static Project>> {
+    if !has_nextest() {
+        return Ok(PROJECTS.to_vec());
+    }
+    let mut list = cargo(["nextest", "list", "--message-format", "oneline"]);
+    let output = list.args(scope).arg(filter).output().context("cannot list the tests")?;
+    let names = String::from_utf8_lossy(&output.stdout);
+    // A line is the test binary and the name of the test.
+    Ok(needed(names.lines().filter_map(|line| line.rsplit(' ').next())))
 }
 
 pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
@@ -116,10 +170,14 @@ pub(crate) fn in_loopback(words: &[OsString]) -> anyhow::Result<()> {
 
 /// `cargo nextest run`, or `cargo test` where nextest is not installed.
 fn tests<'a>(scope: impl IntoIterator<Item = &'a str>, filter: Option<&str>) -> Command {
-    let has_nextest = cargo(["nextest", "--version"]).output().is_ok_and(|it| it.status.success());
-    let mut tests = if has_nextest { cargo(["nextest", "run"]) } else { cargo(["test"]) };
+    let mut tests =
+        if has_nextest() { cargo(["nextest", "run"]) } else { cargo(["test", "--no-fail-fast"]) };
     tests.args(scope).args(filter);
     tests
+}
+
+fn has_nextest() -> bool {
+    cargo(["nextest", "--version"]).output().is_ok_and(|it| it.status.success())
 }
 
 pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
@@ -128,13 +186,65 @@ pub(crate) fn cargo<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
     cargo
 }
 
-pub(crate) fn step(name: &str, mut command: impl BorrowMut<Command>) -> anyhow::Result<()> {
-    eprintln!("== {name}");
-    let status = command.borrow_mut().status().with_context(|| format!("cannot start {name}"))?;
-    if !status.success() {
-        bail!("{name} failed ({status})");
+/// Runs one command and ends with its failure.
+pub(crate) fn step(name: &str, command: impl BorrowMut<Command>) -> anyhow::Result<()> {
+    let mut report = Report::default();
+    report.run(name, command);
+    report.parts.pop().map_or(Ok(()), |part| part.result)
+}
+
+/// What became of the parts of a run, and how long each took.
+#[derive(Default)]
+struct Report {
+    parts: Vec<Part>,
+}
+
+struct Part {
+    name: String,
+    took: Duration,
+    result: anyhow::Result<()>,
+}
+
+impl Report {
+    /// Runs a command to its end, and ends whatever it leaves behind.
+    fn run(&mut self, name: &str, mut command: impl BorrowMut<Command>) {
+        eprintln!("== {name}");
+        let began = Instant::now();
+        let result = leftovers::adopt()
+            .and_then(|()| command.borrow_mut().status())
+            .with_context(|| format!("cannot start {name}"))
+            .and_then(|status| {
+                anyhow::ensure!(status.success(), "{name} failed ({status})");
+                Ok(())
+            });
+        for process in leftovers::end_all() {
+            eprintln!("   ended a process that was left behind: {process}");
+        }
+        self.add(name, began, result);
     }
-    Ok(())
+
+    fn add(&mut self, name: &str, began: Instant, result: anyhow::Result<()>) {
+        if let Err(err) = &result {
+            eprintln!("   {err:#}");
+        }
+        self.parts.push(Part { name: name.to_owned(), took: began.elapsed(), result });
+    }
+
+    /// Says what each part took, and fails if one did.
+    fn finish(self) -> anyhow::Result<()> {
+        let total: Duration = self.parts.iter().map(|part| part.took).sum();
+        eprintln!("== {:.0} s in all", total.as_secs_f64());
+        for Part { name, took, result } in &self.parts {
+            let verdict = if result.is_ok() { "passed" } else { "FAILED" };
+            eprintln!("   {verdict} {:>6.0} s  {name}", took.as_secs_f64());
+        }
+        let failed: Vec<_> = self.parts.iter().filter(|part| part.result.is_err()).collect();
+        if !failed.is_empty() {
+            let names: Vec<_> = failed.iter().map(|part| part.name.as_str()).collect();
+            bail!("failed: {}", names.join(", "));
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn root() -> PathBuf {

@@ -18,13 +18,26 @@ pub struct Project {
     pub install: &'static [&'static str],
 }
 
-/// The agents; each dependency name is an agent name. Their native programs are in
-/// optional packages, one for each platform.
-pub const AGENTS: Project = Project {
-    manifest: include_str!("../../../xtask/agents/package.json"),
-    lock: include_str!("../../../xtask/agents/package-lock.json"),
-    install: &["ci", "--ignore-scripts"],
-};
+macro_rules! agent {
+    ($name:literal) => {
+        Project {
+            manifest: include_str!(concat!("../../../xtask/agents/", $name, "/package.json")),
+            lock: include_str!(concat!("../../../xtask/agents/", $name, "/package-lock.json")),
+            install: &["ci", "--ignore-scripts"],
+        }
+    };
+}
+
+/// An agent's one dependency has the agent's name. Its native programs are in optional packages,
+/// one for each platform.
+pub const CLAUDE: Project = agent!("claude");
+/// The newest Codex: app server and exec.
+pub const CODEX: Project = agent!("codex");
+/// The last Codex with `codex proto`.
+pub const CODEX_PROTO: Project = agent!("codex-proto");
+
+/// The agents, apart from each other so that a test of one installs one.
+pub const AGENTS: [&Project; 3] = [&CLAUDE, &CODEX, &CODEX_PROTO];
 
 /// Other people's ACP clients and agents, and the official schema.
 ///
@@ -45,7 +58,29 @@ pub const NODE: Project = Project {
 };
 
 /// Everything that `cargo xtask agents` installs.
-pub const PROJECTS: [&Project; 3] = [&AGENTS, &ACP, &NODE];
+pub const PROJECTS: [&Project; 5] = [&CLAUDE, &CODEX, &CODEX_PROTO, &ACP, &NODE];
+
+/// The projects that real tests of these names need.
+///
+/// The last part of a scene's name is its wire; a test of any other name may need everything.
+pub fn needed<'a>(tests: impl IntoIterator<Item = &'a str>) -> Vec<&'static Project> {
+    let of_test = |name: &str| -> &[&Project] {
+        match name.rsplit("::").next().unwrap_or(name) {
+            "claude" => &[&CLAUDE],
+            "codex" | "codex_exec" => &[&CODEX],
+            "codex_proto" => &[&CODEX_PROTO],
+            "acp_claude" => &[&CLAUDE, &ACP, &NODE],
+            _ => &PROJECTS,
+        }
+    };
+    let mut needed: Vec<&'static Project> = Vec::new();
+    for project in tests.into_iter().flat_map(of_test) {
+        if !needed.iter().any(|known| known.lock == project.lock) {
+            needed.push(project);
+        }
+    }
+    needed
+}
 
 impl Project {
     /// The names of what it pins.
@@ -79,7 +114,7 @@ impl Project {
     }
 }
 
-/// The program of the agent called `name` in the manifest of [`AGENTS`].
+/// The program of the agent called `name` in a manifest of [`AGENTS`].
 ///
 /// `TIELINE_TEST_<NAME>` (upper case, `_` for `-`) overrides the install.
 pub fn program(name: &str) -> Result<PathBuf, String> {
@@ -87,11 +122,14 @@ pub fn program(name: &str) -> Result<PathBuf, String> {
     if let Some(path) = env::var_os(&variable) {
         return Ok(path.into());
     }
-    AGENTS.find(&places(name)).ok_or_else(|| {
-        format!(
-            "the agent `{name}` is not in {}: run `cargo xtask agents`, or set {variable}",
-            AGENTS.install_dir().display()
-        )
+    let pins = |project: &&Project| project.pinned().iter().any(|pinned| pinned == name);
+    let Some(project) = AGENTS.into_iter().find(pins) else {
+        return Err(format!("`cargo xtask agents` installs no `{name}`: set {variable}"));
+    };
+    project.find(&places(name)).ok_or_else(|| {
+        let place = project.install_dir();
+        let place = place.display();
+        format!("`{name}` is not in {place}: run `cargo xtask agents`, or set {variable}")
     })
 }
 
@@ -131,3 +169,6 @@ fn places(name: &str) -> Vec<String> {
     let nested = hoisted.iter().map(|place| format!("{name}/node_modules/{place}"));
     hoisted.iter().cloned().chain(nested).collect()
 }
+
+#[cfg(test)]
+mod tests;

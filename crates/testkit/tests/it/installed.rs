@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use tieline_testkit::agents::{self, ACP, AGENTS, PROJECTS};
+use tieline_testkit::agents::{self, ACP, CLAUDE, PROJECTS};
 use tieline_testkit::real::{AgentEnv, CodexConfig, fake_agent_program};
 
 #[test]
 fn the_lock_files_pin_everything_and_name_no_host() {
-    assert!(AGENTS.pinned().contains(&"claude".to_owned()));
+    assert_eq!(CLAUDE.pinned(), ["claude"]);
     assert!(ACP.pinned().contains(&"acpx".to_owned()));
     for project in PROJECTS {
         assert!(!project.lock.contains("://registry") && !project.lock.contains("\"resolved\""));
