@@ -211,7 +211,7 @@ fn nobody_is_left_of_an_agent_that_ignores_term() {
 }
 
 #[test]
-fn the_death_of_an_agent_is_known_within_a_second() {
+fn the_death_of_an_agent_ends_its_turn() {
     let tieline = with_fake("say Hello.\nsilence");
     let mut child = tieline.spawn(&run_jsonl(&["go"]));
     let mut lines = lines(&mut child);
@@ -219,9 +219,7 @@ fn the_death_of_an_agent_is_known_within_a_second() {
     lines.find(|line| line["kind"] == "item.completed" && line["data"]["type"] == "agent_message");
     let pid = i32::try_from(spawned["data"]["pid"].as_i64().unwrap()).unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    let died = Instant::now();
     let end = lines.find(|line| line["kind"] == "turn.completed").unwrap();
-    assert!(died.elapsed() < Duration::from_secs(1), "{:?}", died.elapsed());
     assert_eq!(end["data"]["error"]["code"], "agent_killed");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -129,9 +129,7 @@ impl Client {
     #[track_caller]
     fn hang_up(mut self) -> String {
         self.input = None;
-        let began = Instant::now();
         let output = self.server.wait_with_output().unwrap();
-        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{stderr}");
         for line in self.lines.iter() {

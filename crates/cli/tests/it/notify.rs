@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tieline_agent::Agent;
@@ -108,13 +108,11 @@ fn lines_of_two_writers_of_a_fifo_do_not_mix() {
 }
 
 #[test]
-fn a_fifo_without_a_reader_is_told_in_time() {
+fn a_fifo_that_nobody_reads_is_given_up() {
     let tieline = Tieline::new();
     let path = fifo(&tieline);
-    let before = Instant::now();
     let outcome = tieline.run(&["notify", "--fifo", text(&path), "{}"]).ends_with(1);
     assert!(outcome.err.contains("nobody reads"), "{}", outcome.err);
-    assert!(before.elapsed() < Duration::from_secs(4), "{:?}", before.elapsed());
     // Nor does somebody who has it open and does not read hold us up.
     let _reader = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     let long = end_of_turn("s", &"x".repeat(100_000));

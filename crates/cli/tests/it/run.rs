@@ -1,7 +1,8 @@
 use std::io::{BufRead, BufReader, Read};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tieline_hub::Limits;
 
 use crate::tieline::{Outcome, Tieline};
 
@@ -203,7 +204,7 @@ fn a_busy_conversation_names_its_holder() {
 }
 
 #[test]
-fn two_interrupts_end_everything_within_a_second() {
+fn a_second_interrupt_does_not_wait_for_the_turn_to_end() {
     let tieline = Tieline::new().with_claude(SILENT);
     let (mut child, mut out) = silent_turn(&tieline);
     signal(&child, Signal::INT);
@@ -214,13 +215,12 @@ fn two_interrupts_end_everything_within_a_second() {
         line.clear();
         assert!(err.read_line(&mut line).unwrap() > 0);
     }
-    let before = Instant::now();
+    let since = Instant::now();
     signal(&child, Signal::INT);
     assert_eq!(child.wait().unwrap().code(), Some(4));
-    assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+    // The first one alone would take at least this long: the agent hears nothing.
+    assert!(since.elapsed() < Limits::default().interrupt_grace, "{:?}", since.elapsed());
     out.read_to_string(&mut String::new()).unwrap();
-    // What was left open is closed when the conversation is opened again.
-    tieline.run(&["reset", "k"]).succeeds();
     let ends = tieline.events("k").iter().filter(|it| it["kind"] == "turn.completed").count();
     assert_eq!(ends, 1);
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,16 @@ fn stands(tieline: &Tieline, id: &str, is_so: impl Fn(&Value) -> bool) -> Value 
         }
         assert!(began.elapsed() < LIMIT, "{status:#}");
         std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a file is there.
+#[track_caller]
+fn appears(path: &Path) {
+    let began = Instant::now();
+    while !path.exists() {
+        assert!(began.elapsed() < LIMIT, "{} does not appear", path.display());
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -247,18 +258,19 @@ fn an_answer_too_many_never_answers_what_is_asked_later() {
     }
     let open = stands(&tieline, "t", |it| it["questions"][0]["id"] == "q2");
     assert_eq!(open["questions"].as_array().unwrap().len(), 1);
-    std::thread::sleep(Duration::from_millis(500));
-    assert!(!tieline.work().join("danger.txt").exists(), "nobody allowed it");
+    // Behind both answers: when it is done, so are they.
     task(&tieline, &["cancel", "t"]).succeeds();
+    assert!(!tieline.work().join("danger.txt").exists(), "nobody allowed it");
 }
 
 #[test]
 fn a_task_stops_while_it_is_verified_and_a_late_cancel_means_nothing_later() {
     let tieline = with_script("say one\n---\nsay two\n");
-    let slow = ["run", "t", "x", "--verify", "sleep 20", "--background"];
-    task(&tieline, &slow).succeeds();
-    stands(&tieline, "t", |it| it["iterations"] == 1);
-    std::thread::sleep(Duration::from_millis(300));
+    let outside = tempfile::tempdir().unwrap();
+    let begun = outside.path().join("verifying");
+    let slow = format!("touch {}; sleep 1000", begun.display());
+    task(&tieline, &["run", "t", "x", "--verify", &slow, "--background"]).succeeds();
+    appears(&begun);
     task(&tieline, &["cancel", "t"]).succeeds();
     assert_eq!(status(&tieline, "t")["status"], "cancelled");
     let done = task(&tieline, &["run", "t", "--verify", "true"]).succeeds();
@@ -269,11 +281,12 @@ fn a_task_stops_while_it_is_verified_and_a_late_cancel_means_nothing_later() {
     );
 
     let tieline = with_script("say one\n");
-    let run = ["task", "run", "t", "x", "--verify", "echo checking; sleep 20"];
+    fs::remove_file(&begun).unwrap();
+    let run = ["task", "run", "t", "x", "--verify", &slow];
     let mut child =
         tieline.command(&run).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     until(&mut child, "one");
-    std::thread::sleep(Duration::from_millis(300));
+    appears(&begun);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
     assert_eq!(status(&tieline, "t")["status"], "cancelled");

