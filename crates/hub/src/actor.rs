@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::hub::Registry;
 use crate::limits::Limits;
 use crate::live::{Ended, Happened, Live};
+use crate::owners::Claim;
 use crate::pipeline::Pipeline;
 use crate::recover::{self, Closing};
 use crate::shared::Servers;
@@ -191,7 +192,8 @@ impl Actor {
         };
         actor.reconfigure(options);
         actor.open(closing);
-        Ok((Conversation { key, store, tail, inbox: sender }, actor))
+        let agent = Arc::clone(&actor.driver);
+        Ok((Conversation { key, agent, store, tail, inbox: sender }, actor))
     }
 
     fn open(&mut self, closing: Vec<Closing>) {
@@ -212,11 +214,13 @@ impl Actor {
         ledger.emit(Kind::ConversationOpened(opened));
     }
 
-    pub(crate) async fn run(mut self) {
+    /// Works until the conversation is closed. The claim ends after everything else.
+    pub(crate) async fn run(mut self, claim: Claim) {
         // Whoever watches is told even if this task fails.
         let _guard = Guard(Arc::clone(&self.tail));
         tracing::info!(conversation = %self.key, agent = %self.agent, "opened");
         let result = self.work().await;
+        claim.closing();
         self.inbox.close();
         // A queued turn that will never begin is refused by dropping its reply.
         self.queued.clear();

@@ -65,6 +65,8 @@ pub struct Note {
 #[derive(Debug, Clone)]
 pub struct Conversation {
     pub(crate) key: ConversationKey,
+    /// The agent's name; a conversation keeps it.
+    pub(crate) agent: Arc<str>,
     pub(crate) store: Store,
     pub(crate) tail: Arc<Tail>,
     pub(crate) inbox: mpsc::Sender<Message>,

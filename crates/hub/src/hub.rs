@@ -1,19 +1,18 @@
 //! All conversations of a process.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tieline_agent::{Agent, Launch, Resume};
 use tieline_event::{ConversationKey, Extras, Failure, FailureCode};
 use tieline_store::{Filter, Fork, NewConversation, Store, TypedLine};
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
 use crate::actor::Actor;
 use crate::conversation::{Conversation, Notification, OpenOptions};
 use crate::error::Error;
 use crate::limits::Limits;
+use crate::owners::{Claim, Entered, Owners};
 use crate::shared::Servers;
 
 /// Knows the agents by name.
@@ -49,14 +48,14 @@ struct Inner {
     registry: Arc<dyn Registry>,
     limits: Limits,
     servers: Arc<Servers>,
-    open: Mutex<HashMap<ConversationKey, (Conversation, JoinHandle<()>)>>,
+    owners: Arc<Owners>,
 }
 
 impl Hub {
     /// A hub on a store.
     pub fn new(store: Store, registry: Arc<dyn Registry>, limits: Limits) -> Self {
-        let (servers, open) = (Arc::default(), Mutex::default());
-        Self { inner: Arc::new(Inner { store, registry, limits, servers, open }) }
+        let (servers, owners) = (Arc::default(), Arc::default());
+        Self { inner: Arc::new(Inner { store, registry, limits, servers, owners }) }
     }
 
     /// The store.
@@ -74,22 +73,26 @@ impl Hub {
         key: &ConversationKey,
         options: OpenOptions,
     ) -> Result<Conversation, Error> {
-        if let Some(closing) = self.inner.take_closing(key) {
-            // It is giving the lease up; the next owner begins where it ends.
-            if let Err(error) = closing.await {
-                tracing::error!(%error, "a conversation's actor failed");
+        loop {
+            let conversation = match self.inner.owners.enter(key).await {
+                Entered::Open(conversation) => conversation,
+                Entered::Vacant(claim) => return self.open(claim, options).await,
+            };
+            same_agent(key, &conversation.agent, &options)?;
+            match conversation.configure(options.clone()).await {
+                Ok(_) => return Ok(conversation),
+                // It was closed in the meantime: the next owner begins where this one ends.
+                Err(Error::Closed) => tokio::task::yield_now().await,
+                Err(error) => return Err(error),
             }
         }
-        let (inner, key) = (Arc::clone(&self.inner), key.clone());
-        let runtime = Handle::current();
-        let wanted = options.clone();
-        let open = move || inner.open(&key, &wanted, &runtime);
-        let (conversation, was_open) =
-            tokio::task::spawn_blocking(open).await.map_err(|_| Error::Closed)??;
-        if was_open {
-            conversation.configure(options).await?;
-        }
-        Ok(conversation)
+    }
+
+    /// Takes the lease and starts the owner, which goes on when the caller does not wait for it.
+    async fn open(&self, claim: Claim, options: OpenOptions) -> Result<Conversation, Error> {
+        let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
+        let open = move || inner.open(claim, &options, &runtime);
+        tokio::task::spawn_blocking(open).await.map_err(|_| Error::Closed)?
     }
 
     /// Forgets the native session of a conversation: its next turn begins afresh, the history
@@ -98,7 +101,13 @@ impl Hub {
     /// # Errors
     /// When there is no such conversation or another process holds it.
     pub async fn start_new_session(&self, key: &ConversationKey) -> Result<(), Error> {
-        self.conversation(key, OpenOptions::default()).await?.reset().await
+        loop {
+            match self.conversation(key, OpenOptions::default()).await?.reset().await {
+                // It was closed in the meantime.
+                Err(Error::Closed) => tokio::task::yield_now().await,
+                result => return result,
+            }
+        }
     }
 
     /// Makes a conversation that branches off from another one: same agent, workspace, mode and
@@ -131,8 +140,10 @@ impl Hub {
             FailureCode::BadRequest => Error::Refused(failure.to_string()),
             _ => Error::Agent(failure),
         })?;
-        let (inner, from, to) = (Arc::clone(&self.inner), from.clone(), to.clone());
-        let fork = move || inner.fork(row, Fork { session, from }, &to);
+        let claim = self.inner.owners.reserve(to).await;
+        let claim = claim.map_err(|_| exists_already(to))?;
+        let (inner, from) = (Arc::clone(&self.inner), from.clone());
+        let fork = move || inner.fork(row, Fork { session, from }, claim.key());
         tokio::task::spawn_blocking(fork).await.map_err(|_| Error::Closed)?
     }
 
@@ -163,21 +174,9 @@ impl Hub {
     /// # Errors
     /// When another process holds it, or the store fails.
     pub async fn delete(&self, key: &ConversationKey) -> Result<(), Error> {
-        let open = {
-            let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.remove(key)
-        };
-        if let Some((conversation, actor)) = open {
-            // One that was closed before is as good.
-            if let Err(error) = conversation.close().await {
-                tracing::debug!(%error, "closing before deleting");
-            }
-            if let Err(error) = actor.await {
-                tracing::error!(%error, "a conversation's actor failed");
-            }
-        }
-        let (inner, key) = (Arc::clone(&self.inner), key.clone());
-        let delete = move || inner.store.delete(&key);
+        let claim = self.inner.owners.reserve_closed(key).await;
+        let inner = Arc::clone(&self.inner);
+        let delete = move || inner.store.delete(claim.key());
         tokio::task::spawn_blocking(delete).await.map_err(|_| Error::Closed)??;
         Ok(())
     }
@@ -185,11 +184,7 @@ impl Hub {
     /// Tells every open conversation what an agent's notify program said; the one whose session it
     /// is takes it. One that names no session counts where there is a single conversation.
     pub async fn notified(&self, notification: &Notification) {
-        let open: Vec<_> = {
-            let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let open = open.values().map(|(conversation, _)| conversation);
-            open.filter(|it| !it.is_closed()).cloned().collect()
-        };
+        let open = self.inner.owners.open();
         if notification.session.is_none() && open.len() > 1 {
             tracing::warn!("a notification names no session, and several are open");
             return;
@@ -234,26 +229,7 @@ impl Hub {
 
     /// Closes every conversation: all agents end, with everything they started.
     pub async fn close_all(&self) {
-        let open: Vec<_> = {
-            let mut open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.drain().map(|(_, it)| it).collect()
-        };
-        let closing = open.into_iter().map(|(conversation, actor)| async move {
-            match conversation.close().await {
-                // Closed by itself in the meantime.
-                Ok(()) | Err(Error::Closed) => {}
-                Err(error) => tracing::warn!(%error, "a conversation did not close cleanly"),
-            }
-            if let Err(error) = actor.await {
-                tracing::error!(%error, "a conversation's actor failed");
-            }
-        });
-        let closing: Vec<_> = closing.map(tokio::spawn).collect();
-        for close in closing {
-            if let Err(error) = close.await {
-                tracing::error!(%error, "closing a conversation failed");
-            }
-        }
+        self.inner.owners.close_all().await;
     }
 }
 
@@ -265,7 +241,7 @@ impl Inner {
         to: &ConversationKey,
     ) -> Result<(), Error> {
         if self.store.conversation(to)?.is_some() {
-            return Err(Error::Refused(format!("conversation {to} exists already")));
+            return Err(exists_already(to));
         }
         let new = NewConversation {
             agent: row.agent,
@@ -280,25 +256,13 @@ impl Inner {
         Ok(self.store.release(lease)?)
     }
 
-    /// The actor of a conversation that is being closed.
-    fn take_closing(&self, key: &ConversationKey) -> Option<JoinHandle<()>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_closing = open.get(key).is_some_and(|(it, _)| it.is_closed());
-        is_closing.then(|| open.remove(key)).flatten().map(|(_, actor)| actor)
-    }
-
     fn open(
         &self,
-        key: &ConversationKey,
+        claim: Claim,
         options: &OpenOptions,
         runtime: &Handle,
-    ) -> Result<(Conversation, bool), Error> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((conversation, _)) = open.get(key).filter(|(it, _)| !it.is_closed()) {
-            let has = self.store.conversation(key)?.map(|row| row.agent).unwrap_or_default();
-            same_agent(key, &has, options)?;
-            return Ok((conversation.clone(), true));
-        }
+    ) -> Result<Conversation, Error> {
+        let key = claim.key();
         let new = match self.store.conversation(key)? {
             Some(row) => {
                 same_agent(key, &row.agent, options)?;
@@ -328,11 +292,14 @@ impl Inner {
             lease,
             options,
         )?;
-        let task = runtime.spawn(actor.run());
-        open.retain(|_, (it, _)| !it.is_closed());
-        open.insert(key.clone(), (conversation.clone(), task));
-        Ok((conversation, false))
+        claim.opened(conversation.clone());
+        runtime.spawn(actor.run(claim));
+        Ok(conversation)
     }
+}
+
+fn exists_already(key: &ConversationKey) -> Error {
+    Error::Refused(format!("conversation {key} exists already"))
 }
 
 fn same_agent(key: &ConversationKey, has: &str, options: &OpenOptions) -> Result<(), Error> {

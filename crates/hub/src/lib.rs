@@ -64,6 +64,7 @@ mod inside;
 mod installed;
 mod limits;
 mod live;
+mod owners;
 mod pipeline;
 mod port;
 mod recover;

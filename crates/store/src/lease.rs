@@ -1,7 +1,8 @@
 //! The right to write to a conversation.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tieline_event::{ConversationKey, Epoch, FrameNo, Seq, Timestamp};
@@ -9,12 +10,13 @@ use tieline_event::{ConversationKey, Epoch, FrameNo, Seq, Timestamp};
 use crate::conversation::{self, Conversation, Fork, NewConversation, Stored};
 use crate::error::Error;
 use crate::number::to_sql;
-use crate::owner;
+use crate::owner::{self, Owner};
 
 /// The right to write to a conversation, until another process finds this one dead.
 ///
-/// Dropping it changes nothing: the process still owns the conversation and gets the same epoch
-/// when it acquires again. [`Store::release`](crate::Store::release) gives it up.
+/// There is one at a time, also within a process. [`Store::release`](crate::Store::release) gives it
+/// up. Dropping it keeps other processes out as long as this one lives; this one may acquire again,
+/// with a new epoch.
 #[derive(Debug)]
 pub struct Lease {
     /// Which conversation.
@@ -28,6 +30,37 @@ pub struct Lease {
     /// The conversation as it was when the lease was taken.
     pub conversation: Conversation,
     pub(crate) claim: Claim,
+    _held: Held,
+}
+
+/// The conversations whose leases exist in this process. The database knows only the process.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Leases(Arc<Mutex<HashSet<ConversationKey>>>);
+
+impl Leases {
+    /// Notes a lease, unless there is one.
+    fn hold(&self, key: &ConversationKey) -> Option<Held> {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.insert(key.clone()).then(|| Held { leases: self.clone(), key: key.clone() })
+    }
+
+    /// Whether the lease of a conversation exists in this process.
+    pub(crate) fn has(&self, key: &ConversationKey) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
+    }
+}
+
+/// A place in [`Leases`], free again when this is dropped.
+#[derive(Debug)]
+struct Held {
+    leases: Leases,
+    key: ConversationKey,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.leases.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
 }
 
 /// What every owned write must prove within its transaction.
@@ -49,19 +82,21 @@ impl Claim {
 pub(crate) fn acquire(
     connection: &mut Connection,
     dir: &Path,
-    owner: Arc<str>,
+    (owner, leases): (Arc<str>, &Leases),
     key: &ConversationKey,
     new: &NewConversation,
 ) -> Result<Lease, Error> {
+    let busy = |owner| Error::Busy { key: key.clone(), owner: Box::new(owner) };
+    let held = leases.hold(key).ok_or_else(|| busy(Owner::me()))?;
     let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match conversation::find(&step, key)? {
         None => create(&step, &owner, key, new)?,
-        Some(Stored { owner: Some(holder), .. }) if *holder == *owner => {}
         Some(Stored { id, owner: holder, .. }) => {
-            if let Some(holder) = holder
+            // A lease of this process that was dropped and not released is void with the new epoch.
+            if let Some(holder) = holder.filter(|holder| **holder != *owner)
                 && let Some(living) = owner::living(dir, &holder)?
             {
-                return Err(Error::Busy { key: key.clone(), owner: Box::new(living) });
+                return Err(busy(living));
             }
             step.execute(
                 "UPDATE conversations SET epoch = epoch + 1, lease_owner = ?2, lease_since = ?3
@@ -85,6 +120,7 @@ pub(crate) fn acquire(
             epoch: stored.conversation.epoch,
         },
         conversation: stored.conversation,
+        _held: held,
     })
 }
 

@@ -31,7 +31,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    fn me() -> Self {
+    pub(crate) fn me() -> Self {
         let program = std::env::args_os().next().map(PathBuf::from);
         let name = program.as_deref().and_then(Path::file_name).unwrap_or_default();
         Self {

@@ -42,11 +42,14 @@ const LARGE: i64 = 32;
 
 pub(crate) fn delete(store: &Store, key: &ConversationKey) -> Result<Deleted, Error> {
     let (dir, key) = (store.dir().to_owned(), key.clone());
+    let (own_id, leases) = (store.registered_id(), store.leases().clone());
     let id = store.run(move |desk| {
         let step = desk.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let stored =
             conversation::find(&step, &key)?.ok_or_else(|| Error::NoConversation(key.clone()))?;
-        if let Some(owner) = &stored.owner
+        // What this process holds on record without a lease was dropped or could not be released.
+        let is_void = stored.owner.as_deref() == own_id.as_deref() && !leases.has(&key);
+        if let Some(owner) = stored.owner.as_ref().filter(|_| !is_void)
             && let Some(living) = owner::living(&dir, owner)?
         {
             return Err(Error::Busy { key, owner: Box::new(living) });

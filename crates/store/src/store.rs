@@ -16,7 +16,7 @@ use crate::conversation::{self, Conversation, Filter, NewConversation};
 use crate::error::{Error, Rejected};
 use crate::files::{self, DATABASE};
 use crate::frame::FrameRef;
-use crate::lease::{self, Claim, Lease};
+use crate::lease::{self, Claim, Lease, Leases};
 use crate::mail::{self, LetterId};
 use crate::owner::{self, Owner, Probe, Registration};
 use crate::packer::Packer;
@@ -46,6 +46,7 @@ struct Inner {
     room_units: u32,
     writer: Option<JoinHandle<()>>,
     registration: Mutex<Option<Registration>>,
+    leases: Leases,
 }
 
 /// The queue's room is counted in units of this many bytes; a batch takes at least one.
@@ -90,6 +91,7 @@ impl Store {
             room_units,
             writer: Some(writer),
             registration: Mutex::default(),
+            leases: Leases::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -112,11 +114,13 @@ impl Store {
     /// holds only then.
     ///
     /// # Errors
-    /// [`Error::Busy`] when a living process holds it.
+    /// [`Error::Busy`] when a living process holds it, or this one has its lease.
     pub fn acquire(&self, key: &ConversationKey, new: NewConversation) -> Result<Lease, Error> {
         let owner = self.owner_id()?;
-        let (dir, key) = (self.inner.dir.clone(), key.clone());
-        self.inner.run(move |desk| lease::acquire(&mut desk.connection, &dir, owner, &key, &new))
+        let (dir, key, leases) = (self.inner.dir.clone(), key.clone(), self.inner.leases.clone());
+        self.inner.run(move |desk| {
+            lease::acquire(&mut desk.connection, &dir, (owner, &leases), &key, &new)
+        })
     }
 
     /// Gives a lease up, after everything that was queued before.
@@ -350,6 +354,16 @@ impl Store {
 
     pub(crate) fn readers(&self) -> &Readers {
         &self.inner.readers
+    }
+
+    pub(crate) fn leases(&self) -> &Leases {
+        &self.inner.leases
+    }
+
+    /// This process as an owner, if it has ever been one.
+    pub(crate) fn registered_id(&self) -> Option<Arc<str>> {
+        let slot = self.inner.registration.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map(|registration| Arc::clone(&registration.id))
     }
 
     /// This process as an owner, registered at first need: who only reads is no owner.

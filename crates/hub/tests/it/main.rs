@@ -11,6 +11,7 @@ mod bench;
 mod ends;
 mod faults;
 mod orphans;
+mod owners;
 #[cfg(feature = "real-agents")]
 mod real;
 mod recordings;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tieline_event::{FrameNo, Timestamp};
 use tieline_store::{Batch, Capped, Direction, Error, FrameBuf, Options};
 
-use crate::support::{Bench, all_frames, assert_whole, frames, key};
+use crate::support::{Bench, all_frames, assert_whole, frames, key, new, open};
 
 /// Ends of lines, nothing, everything, and a lot.
 fn hard_cases() -> Vec<Vec<u8>> {
@@ -155,7 +155,9 @@ fn upkeep_without_a_lease_is_refused_and_the_others_go_on() {
         .append_blocking(&kept, frames(FrameNo(kept.next_frame.0 + 1), &[b"2"]))
         .wait()
         .unwrap();
-    bench.store.release(bench.lease("a")).unwrap();
+    // As if the lock had been lost: the owner's file is gone while the process lives on.
+    std::fs::remove_dir_all(bench.dir.path().join("owners")).unwrap();
+    let _taken = open(bench.dir.path()).acquire(&key("a"), new()).unwrap();
     let (refused, done) = (bench.store.keep_up(&lost, None), bench.store.keep_up(&kept, None));
     bench.store.flush().unwrap();
     assert!(matches!(refused.blocking_recv().unwrap(), Err(Error::LostLease { .. })));

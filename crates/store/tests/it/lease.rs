@@ -1,3 +1,6 @@
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use tieline_event::Epoch;
 use tieline_store::Error;
 
@@ -63,12 +66,31 @@ fn released_conversation_can_be_taken_at_once() {
 }
 
 #[test]
-fn same_process_keeps_its_epoch() {
+fn a_process_has_one_lease_of_a_conversation_at_a_time() {
     let bench = Bench::new();
     let first = bench.lease("a");
+    let Err(Error::Busy { owner, .. }) = bench.store.acquire(&key("a"), new()) else {
+        panic!("two leases of one conversation in one process");
+    };
+    assert_eq!(owner.pid, std::process::id());
+    bench.store.append_blocking(&first, events([1])).wait().unwrap();
+    bench.store.release(first).unwrap();
+    let second = bench.lease("a");
+    assert_eq!((second.epoch, second.next_seq.0), (Epoch(2), 2));
+}
+
+#[test]
+fn a_lease_that_was_dropped_can_be_had_again_and_is_void() {
+    let bench = Bench::new();
+    let lost = bench.lease("a");
+    let late = bench.store.scribe(&lost);
+    bench.store.append_blocking(&lost, events([1])).wait().unwrap();
+    drop(lost);
     let again = bench.lease("a");
-    assert_eq!((first.epoch, again.epoch), (Epoch(1), Epoch(1)));
-    bench.store.append_blocking(&again, events([1])).wait().unwrap();
+    assert_eq!((again.epoch, again.next_seq.0), (Epoch(2), 2));
+    let rejected = at_once(late.append("session", vec![vec![1]])).wait().unwrap_err();
+    assert!(matches!(rejected.error, Error::LostLease { epoch: Epoch(1), .. }), "{rejected:?}");
+    bench.store.append_blocking(&again, events([2])).wait().unwrap();
 }
 
 #[test]
@@ -94,9 +116,10 @@ fn stale_writer_is_refused_and_writes_nothing() {
 #[test]
 fn lease_is_gone_after_release() {
     let bench = Bench::new();
-    let kept = bench.lease("a");
-    bench.store.release(bench.lease("a")).unwrap();
-    let rejected = bench.store.append_blocking(&kept, events([1])).wait().unwrap_err();
+    let lease = bench.lease("a");
+    let late = bench.store.scribe(&lease);
+    bench.store.release(lease).unwrap();
+    let rejected = at_once(late.append("session", vec![vec![1]])).wait().unwrap_err();
     assert!(matches!(rejected.error, Error::LostLease { .. }));
     assert_eq!(bench.lease("a").epoch, Epoch(2));
 }
@@ -114,4 +137,12 @@ fn two_stores_of_one_process_are_two_owners() {
     let Bench { store, dir } = bench;
     drop(store);
     assert_eq!(open(dir.path()).acquire(&key("a"), new()).unwrap().epoch, Epoch(2));
+}
+
+/// What a future gives that has nothing to wait for.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the queue has room"),
+    }
 }

@@ -102,6 +102,7 @@ fn gc_prunes_the_oldest_frames_by_size_and_writing_goes_on() {
     let nothing = GcOptions { max_frame_bytes: Some(0), ..GcOptions::default() };
     assert_eq!(bench.store.gc(&nothing).unwrap().n_frames, 4);
     assert!(all_frames(&bench.store, "a").is_empty());
+    bench.store.release(lease).unwrap();
     let lease = bench.lease("a");
     assert_eq!(lease.next_frame.0, 11);
     append_segments(&bench, &lease, Timestamp::now());
