@@ -63,6 +63,18 @@ impl Hub {
         &self.inner.store
     }
 
+    /// Does work with the store on a thread that may wait for the disk.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub async fn with_store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, tieline_store::Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let store = self.inner.store.clone();
+        Ok(tokio::task::spawn_blocking(move || work(&store)).await.map_err(|_| Error::Closed)??)
+    }
+
     /// Opens a conversation, or gives the open one and changes what the options say.
     ///
     /// # Errors
@@ -202,9 +214,8 @@ impl Hub {
     /// # Errors
     /// When the store fails.
     pub async fn remember_line(&self, key: &ConversationKey, text: String) -> Result<(), Error> {
-        let (inner, key) = (Arc::clone(&self.inner), key.clone());
-        let remember = move || inner.store.remember_line(&key, text);
-        Ok(tokio::task::spawn_blocking(remember).await.map_err(|_| Error::Closed)??)
+        let key = key.clone();
+        self.with_store(move |store| store.remember_line(&key, text)).await
     }
 
     /// How many lines users have typed.
@@ -212,9 +223,7 @@ impl Hub {
     /// # Errors
     /// When the store fails.
     pub async fn n_typed_lines(&self) -> Result<u64, Error> {
-        let inner = Arc::clone(&self.inner);
-        let count = move || inner.store.n_typed_lines();
-        Ok(tokio::task::spawn_blocking(count).await.map_err(|_| Error::Closed)??)
+        self.with_store(Store::n_typed_lines).await
     }
 
     /// A line that a user typed, by its place from 0 on.
@@ -222,9 +231,7 @@ impl Hub {
     /// # Errors
     /// When the store fails.
     pub async fn typed_line(&self, offset: u64) -> Result<Option<TypedLine>, Error> {
-        let inner = Arc::clone(&self.inner);
-        let read = move || inner.store.typed_line(offset);
-        Ok(tokio::task::spawn_blocking(read).await.map_err(|_| Error::Closed)??)
+        self.with_store(move |store| store.typed_line(offset)).await
     }
 
     /// Closes every conversation: all agents end, with everything they started.

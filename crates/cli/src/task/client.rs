@@ -374,9 +374,15 @@ pub(super) fn cancel(global: &Global, id: &TaskId) -> Result<Exit, Error> {
 
 /// Stops a task that runs, and waits until it has.
 pub(crate) fn stop(store: &Store, id: &TaskId) -> Result<(), Error> {
-    post(store, id, &Letter::Cancel)?;
     let deadline = Instant::now() + ENDS;
+    let mut told = None;
     while store.holder(id.key())?.is_some() {
+        // Somebody else may have taken it over in the meantime.
+        let epoch = store.conversation(id.key())?.map(|row| row.epoch);
+        if let Some(epoch) = epoch.filter(|epoch| told != Some(*epoch)) {
+            post(store, id, &Letter::Cancel { epoch })?;
+            told = Some(epoch);
+        }
         if Instant::now() > deadline {
             let why = format!(
                 "task {id} does not end; its process is on record in `tieline list --json`"

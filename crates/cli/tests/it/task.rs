@@ -567,3 +567,18 @@ fn other_programs_that_speak_in_markers_are_understood() {
     tieline.run(&["task", "parse", "nowhere.log"]).ends_with(2);
     tieline.run(&["task", "watch", "--", "no-such-program"]).ends_with(2);
 }
+
+/// `TIELINE_CANCEL_MOMENTS` sets how many moments are tried.
+#[test]
+fn a_cancel_at_any_moment_of_a_task_is_done() {
+    let number = |name| std::env::var(name).ok().and_then(|it| it.parse::<u64>().ok());
+    let tieline = with_script("ask Which? | a: x | b: y\nsay ok\n");
+    for n in 0..number("TIELINE_CANCEL_MOMENTS").unwrap_or(8) {
+        let id = format!("t{n}");
+        task(&tieline, &["run", &id, "x", "--background"]).succeeds();
+        // From the moment when its process has it, in steps that do not repeat.
+        std::thread::sleep(Duration::from_micros(n * 7919 % 200_000));
+        task(&tieline, &["cancel", &id]).succeeds();
+        assert_eq!(status(&tieline, &id)["status"], "cancelled", "{id}");
+    }
+}

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use tieline_event::{
-    BlobRef, Event, FailureCode, Kind, Origin, Prompt, TaskMarker, TaskStop, TurnCompleted, TurnId,
-    TurnStatus,
+    BlobRef, Epoch, Event, FailureCode, Kind, Origin, Prompt, TaskMarker, TaskStop, TurnCompleted,
+    TurnId, TurnStatus,
 };
 use tieline_hub::{Conversation, Entry, Hub, Note, Subscription};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
 use super::brief::{self, Surroundings};
 use super::core::{Core, Out, Reply};
@@ -94,13 +94,16 @@ pub async fn run(
     options: Options,
 ) -> Result<Ending, Error> {
     let signals = Signals::new().map_err(Error::Signals)?;
-    let row = hub.store().conversation(id.key()).map_err(tieline_hub::Error::from)?;
+    let key = id.key().clone();
+    let row = hub.with_store(move |store| store.conversation(&key)).await?;
+    let epoch = row.as_ref().map_or(Epoch(0), |row| row.epoch);
     let workspace = row.as_ref().map(|row| row.workspace.clone()).unwrap_or_default();
     let has_session = row.is_some_and(|row| row.native_session.is_some());
     let mut work = Work {
         hub,
         conversation,
         id,
+        epoch,
         core: Core::new(&workspace),
         workspace,
         printer: Printer::new(options.format, options.look, id),
@@ -108,9 +111,11 @@ pub async fn run(
         subscription: conversation.subscribe(conversation.last_seq()),
         signals,
         letters: options.letters.into(),
+        unread: Vec::new(),
         typed: options.typed,
         asked: None,
         stopped: None,
+        nothing_runs: false,
         began: Instant::now(),
         waited: Duration::ZERO,
         state,
@@ -158,6 +163,8 @@ struct Work<'a> {
     hub: &'a Hub,
     conversation: &'a Conversation,
     id: &'a TaskId,
+    /// Since when the task is ours.
+    epoch: Epoch,
     workspace: String,
     state: State,
     core: Core,
@@ -166,10 +173,14 @@ struct Work<'a> {
     subscription: Subscription,
     signals: Signals,
     letters: VecDeque<Letter>,
+    /// Mail that was taken and is not acted upon yet.
+    unread: Vec<Letter>,
     typed: Option<mpsc::Receiver<String>>,
     /// Since when somebody is waited for.
     asked: Option<Instant>,
     stopped: Option<Stopped>,
+    /// There was no turn to be interrupted when it was last tried.
+    nothing_runs: bool,
     began: Instant,
     /// How much of the time since then an answer was waited for.
     waited: Duration,
@@ -183,10 +194,11 @@ impl Work<'_> {
         let mut is_wanted = is_new
             || !matches!(self.state.status, Status::Question | Status::Complete)
             || !self.state.given.is_empty();
-        // A cancel that nobody took was meant for an earlier owner.
-        let mail = self.mail()?;
-        let mail: Vec<Letter> = mail.into_iter().filter(|it| *it != Letter::Cancel).collect();
+        let mail = self.mail().await?;
         self.take(mail).await?;
+        if let Some(stopped) = self.stopped.take() {
+            return self.stop(stopped).await;
+        }
         if self.state.status == Status::Complete && !is_wanted && is_checked_anew {
             if self.verify().await? {
                 return self.end(Status::Complete, None).await;
@@ -268,18 +280,20 @@ impl Work<'_> {
         let text = brief::next(self.id.as_str(), &mut next, &around);
         let prompt = Prompt { origin: Origin::Task, ..Prompt::text(text) };
         (self.began, self.waited) = (Instant::now(), Duration::ZERO);
-        let turn = self.conversation.start_turn(prompt).await?;
+        self.nothing_runs = false;
+        let turn = self.start(prompt).await?;
         // What is told twice after a crash is a nuisance; what is never told is lost.
-        let mut untold = Some(std::mem::replace(&mut self.state, next));
+        let untold = std::mem::replace(&mut self.state, next);
         self.note(Vec::new()).await?;
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        self.read_letters().await?;
+        let mut ticks = ticks();
         // A turn of ours, or one that its background work brought.
         let is_over = |event: &Event, end: &TurnCompleted, ours: &mut Option<TurnId>| {
             ours.take_if(|turn| event.turn.as_ref() == Some(turn));
             ours.is_none() && (end.open_tasks == 0 || end.status != TurnStatus::Completed)
         };
         let mut ours = Some(turn);
+        let mut last = None;
         loop {
             tokio::select! {
                 biased;
@@ -294,25 +308,62 @@ impl Work<'_> {
                         self.see(entry).await?;
                         if let Entry::Event(shown) = entry
                             && let Kind::TurnCompleted(end) = &shown.event.kind
-                            && is_over(&shown.event, end, &mut ours)
                         {
-                            ended = Some(end.clone());
+                            let is_over = is_over(&shown.event, end, &mut ours);
+                            last = Some(end.clone());
+                            ended = last.clone().filter(|_| is_over).or(ended);
                         }
                     }
                     if let Some(end) = ended {
-                        self.state.millis += u64::try_from(self.worked().as_millis()).unwrap_or(0);
-                        self.asked = None;
-                        if let Some(untold) = untold.take_if(|_| end.status == TurnStatus::Failed) {
-                            self.tell_again(untold);
-                        }
-                        self.note(Vec::new()).await?;
-                        return Ok(end);
+                        return self.turn_ended(end, untold).await;
                     }
                 }
                 line = typed(&mut self.typed) => self.hear(line).await?,
                 _ = ticks.tick() => self.tick().await?,
             }
             self.flush().await;
+            // Only background work went on, and nobody is there to be interrupted.
+            if self.stopped.is_some()
+                && self.nothing_runs
+                && let Some(end) = last.take_if(|_| ours.is_none())
+            {
+                return self.turn_ended(end, untold).await;
+            }
+        }
+    }
+
+    async fn turn_ended(
+        &mut self,
+        end: TurnCompleted,
+        untold: State,
+    ) -> Result<TurnCompleted, Error> {
+        self.state.millis += u64::try_from(self.worked().as_millis()).unwrap_or(0);
+        self.asked = None;
+        if end.status == TurnStatus::Failed {
+            self.tell_again(untold);
+        }
+        self.note(Vec::new()).await?;
+        Ok(end)
+    }
+
+    /// Begins a turn. Its agent may take long to start, and whoever wants it stopped is heard.
+    async fn start(&mut self, prompt: Prompt) -> Result<TurnId, Error> {
+        let mut starting = self.conversation.start_turn(prompt);
+        let mut ticks = ticks();
+        loop {
+            tokio::select! {
+                biased;
+                turn = &mut starting => return Ok(turn?),
+                stop = self.signals.next() => self.signalled(stop).await?,
+                _ = ticks.tick() => {
+                    let mail = self.mail().await?;
+                    let is_cancel = |it: &Letter| matches!(it, Letter::Cancel { .. });
+                    let (cancels, answers) = mail.into_iter().partition(is_cancel);
+                    // What else is said waits until the turn has begun.
+                    self.unread.extend::<Vec<Letter>>(answers);
+                    self.take(cancels).await?;
+                }
+            }
         }
     }
 
@@ -423,7 +474,11 @@ impl Work<'_> {
     async fn interrupt(&mut self, why: Stopped) -> Result<(), Error> {
         self.stopped.get_or_insert(why);
         match self.conversation.interrupt().await {
-            Ok(()) | Err(tieline_hub::Error::NoTurn) => Ok(()),
+            Ok(()) => Ok(()),
+            Err(tieline_hub::Error::NoTurn) => {
+                self.nothing_runs = true;
+                Ok(())
+            }
             Err(err) => Err(err.into()),
         }
     }
@@ -438,13 +493,16 @@ impl Work<'_> {
     }
 
     /// What other processes have to say.
-    fn mail(&self) -> Result<Vec<Letter>, Error> {
-        let mail = self.hub.store().take_mail(self.id.key()).map_err(tieline_hub::Error::from)?;
+    async fn mail(&mut self) -> Result<Vec<Letter>, Error> {
+        let key = self.id.key().clone();
+        let mail = self.hub.with_store(move |store| store.take_mail(&key)).await?;
         let read = |body: String| {
             let letter = serde_json::from_str(&body);
             letter.inspect_err(|err| tracing::warn!(%err, "a letter is not understood")).ok()
         };
-        Ok(mail.into_iter().filter_map(read).collect())
+        let mut letters = std::mem::take(&mut self.unread);
+        letters.extend(mail.into_iter().filter_map(read));
+        Ok(letters)
     }
 
     /// Does what letters say. An answer is for what was asked when it was written, and for nothing
@@ -452,7 +510,10 @@ impl Work<'_> {
     async fn take(&mut self, letters: Vec<Letter>) -> Result<(), Error> {
         for letter in letters {
             match letter {
-                Letter::Cancel => self.interrupt(Stopped::Cancelled).await?,
+                Letter::Cancel { epoch } if epoch < self.epoch => {
+                    tracing::debug!(%epoch, "a cancel was meant for an earlier owner");
+                }
+                Letter::Cancel { .. } => self.interrupt(Stopped::Cancelled).await?,
                 Letter::Answer { question, text } => {
                     self.answer(question.as_deref(), &text).await?;
                 }
@@ -463,7 +524,7 @@ impl Work<'_> {
 
     /// What others have to say, what was answered before, and what was said beforehand.
     async fn read_letters(&mut self) -> Result<(), Error> {
-        let mail = self.mail()?;
+        let mail = self.mail().await?;
         self.take(mail).await?;
         while let Some((id, text)) = self.state.take_kept() {
             self.answer(Some(&id), &text).await?;
@@ -610,6 +671,12 @@ impl Work<'_> {
         }
         self.flush().await;
     }
+}
+
+fn ticks() -> Interval {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    ticks
 }
 
 /// The next line that somebody types.

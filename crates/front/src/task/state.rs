@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tieline_event::{ConversationKey, RequestId, TaskMarker, TaskOption};
+use tieline_event::{ConversationKey, Epoch, RequestId, TaskMarker, TaskOption};
 use tieline_wire::markers;
 
 use super::worktree::Worktree;
@@ -210,8 +210,12 @@ pub enum Letter {
         /// The answer: a number, a label, or any text.
         text: String,
     },
-    /// The task is to stop.
-    Cancel,
+    /// The task is to stop, as far as the owner of this epoch or a later one works on it. An earlier
+    /// one is gone, and what was meant for it with it.
+    Cancel {
+        /// The owner's epoch when it was said.
+        epoch: Epoch,
+    },
 }
 
 impl Letter {
