@@ -3,6 +3,7 @@
 //! A driver says what it saw; the ledger makes events of it and holds the invariants: deltas carry
 //! their offset, a turn ends once, and its end closes what is still open in it.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use tieline_event::{
@@ -15,11 +16,14 @@ use tieline_event::{
 use crate::chore::{Chore, ChoreId};
 
 mod growth;
+mod open;
 
 #[cfg(test)]
 mod tests;
 
 pub use growth::{Growing, Growth};
+use open::with_streamed;
+pub use open::{OpenItem, OpenItems};
 
 /// What a driver gives to the outside.
 ///
@@ -103,44 +107,6 @@ impl TurnEnd {
     }
 }
 
-/// An item that is not over.
-#[derive(Debug, Clone)]
-pub struct OpenItem {
-    /// The item as last told, without what streamed since.
-    pub item: Item,
-    /// Its turn.
-    pub turn: Option<TurnId>,
-    /// What stands around it.
-    pub meta: Meta,
-    /// What streamed so far.
-    pub streamed: Growth,
-    stream: Option<Stream>,
-    /// It goes on after its turn.
-    detached: bool,
-}
-
-impl OpenItem {
-    /// The item as it stands, with what streamed.
-    pub fn snapshot(&self) -> Item {
-        with_streamed(self.item.clone(), &self.streamed)
-    }
-}
-
-fn with_streamed(mut item: Item, streamed: &Growth) -> Item {
-    if streamed.is_empty() {
-        return item;
-    }
-    match &mut item.body {
-        ItemBody::AgentMessage { text }
-        | ItemBody::Reasoning { text, .. }
-        | ItemBody::Plan { text }
-        | ItemBody::Review { text }
-        | ItemBody::Command { output: text, .. } => *text = Text::from(streamed.to_text()),
-        _ => {}
-    }
-    item
-}
-
 #[derive(Debug)]
 struct OpenTurn {
     id: TurnId,
@@ -166,7 +132,7 @@ pub struct Ledger {
     n_turns: u64,
     n_messages: u64,
     turns: Vec<OpenTurn>,
-    items: Vec<OpenItem>,
+    items: OpenItems,
     requests: Vec<OpenRequest>,
     session: Option<String>,
     session_changed: bool,
@@ -222,7 +188,7 @@ impl Ledger {
     }
 
     /// Items that are not over.
-    pub fn open_items(&self) -> &[OpenItem] {
+    pub fn open_items(&self) -> &OpenItems {
         &self.items
     }
 
@@ -408,7 +374,7 @@ impl Ledger {
 
     /// An item is new or changed and goes on.
     pub fn upsert_item(&mut self, meta: Meta, item: Item) {
-        if let Some(open) = self.items.iter_mut().find(|open| open.item.id == item.id) {
+        if let Some(open) = self.items.get_mut(item.id.as_str()) {
             open.item = item.clone();
             let (turn, parent) = (open.turn.clone(), open.meta.parent.clone());
             let native = open.meta.native.clone();
@@ -416,45 +382,32 @@ impl Ledger {
             return;
         }
         let turn = self.turn_of(meta.parent.as_ref());
-        self.items.push(OpenItem {
-            item: item.clone(),
-            turn: turn.clone(),
-            meta: meta.clone(),
-            streamed: Growth::default(),
-            stream: None,
-            detached: false,
-        });
+        self.items.insert(OpenItem::new(item.clone(), turn.clone(), meta.clone()));
         self.push(turn, meta.parent, meta.native, Kind::ItemStarted(item));
     }
 
     /// An item that is open.
     pub fn item(&self, id: &str) -> Option<&Item> {
-        self.items.iter().rev().find(|open| open.item.id.as_str() == id).map(|open| &open.item)
+        self.items.get(id).map(|open| &open.item)
     }
 
     /// The whole text of an item, which is then to be completed with it. A long text that streamed is
     /// given on as it is, and not held twice.
     pub fn whole_text(&self, id: &str, text: &str) -> Text {
-        let open = self.items.iter().rev().find(|open| open.item.id.as_str() == id);
-        let open = open.filter(|_| text.len() > BLOB_THRESHOLD);
+        let open = self.items.get(id).filter(|_| text.len() > BLOB_THRESHOLD);
         open.and_then(|open| open.streamed.take_if(text)).map_or_else(|| text.into(), Text::from)
     }
 
     /// An open item goes on after its turn.
     pub fn detach_item(&mut self, id: &str) {
-        if let Some(open) = self.items.iter_mut().find(|open| open.item.id.as_str() == id) {
+        if let Some(open) = self.items.get_mut(id) {
             open.detached = true;
         }
     }
 
     /// An item is over. One that was never open is told in this single event.
     pub fn complete_item(&mut self, meta: Meta, item: Item) {
-        let open = self
-            .items
-            .iter()
-            .position(|open| open.item.id == item.id)
-            .map(|index| self.items.remove(index));
-        let (turn, meta) = match open {
+        let (turn, meta) = match self.items.remove(item.id.as_str()) {
             Some(open) => (open.turn, open.meta),
             None => (self.turn_of(meta.parent.as_ref()), meta),
         };
@@ -475,10 +428,7 @@ impl Ledger {
         if text.is_empty() {
             return;
         }
-        let Some(open) = self.items.iter_mut().rev().find(|open| open.item.id.as_str() == id)
-        else {
-            return;
-        };
+        let Some(open) = self.items.get_mut(id) else { return };
         let Some(turn) = open.turn.as_ref().or_else(|| self.turns.last().map(|turn| &turn.id))
         else {
             return;
@@ -608,59 +558,37 @@ impl Ledger {
         detached_too: bool,
         reason: &str,
     ) {
-        let stays = |item: Option<&ItemId>| !detached_too && self.is_detached(item);
+        let stay = if detached_too { HashSet::new() } else { self.items.that_stay() };
         let requests: Vec<_> = self
             .requests
-            .iter()
-            .filter(|open| is_mine(open.turn.as_ref()) && !stays(open.item.as_ref()))
-            .map(|open| open.id.clone())
+            .extract_if(.., |open| {
+                is_mine(open.turn.as_ref())
+                    && !open.item.as_ref().is_some_and(|item| stay.contains(item))
+            })
             .collect();
         let items: Vec<_> = self
             .items
             .iter()
-            .filter(|open| is_mine(open.turn.as_ref()) && !stays(Some(&open.item.id)))
+            .filter(|open| is_mine(open.turn.as_ref()) && !stay.contains(&open.item.id))
             .map(|open| open.item.id.clone())
             .collect();
-        for request in requests {
-            self.expire_request(&request, reason);
+        for OpenRequest { id, turn, native, .. } in requests {
+            let expired = Expired { request: id, reason: reason.to_owned() };
+            self.push(turn, None, native, Kind::RequestExpired(expired));
         }
-        self.cancel_items(&items);
+        self.cancel_items(items.iter());
     }
 
-    /// Whether an item, or one above it, goes on after its turn.
-    fn is_detached(&self, item: Option<&ItemId>) -> bool {
-        let mut next = item;
-        // Items form a tree, but nothing an agent says may make us walk for ever.
-        for _ in 0..self.items.len() {
-            let Some(open) = next.and_then(|id| self.items.iter().find(|it| it.item.id == *id))
-            else {
-                return false;
-            };
-            if open.detached {
-                return true;
-            }
-            next = open.meta.parent.as_ref();
-        }
-        false
-    }
-
-    /// The work under an item is over, whether or not each part of it said so.
+    /// The work under an item is over, whether or not each part of it said so. What lies below comes
+    /// before what it lies below.
     pub fn cancel_under(&mut self, parent: &ItemId) {
-        let is_under = |open: &&OpenItem| open.meta.parent.as_ref() == Some(parent);
-        let items: Vec<_> =
-            self.items.iter().filter(is_under).map(|open| open.item.id.clone()).collect();
-        for item in &items {
-            self.cancel_under(item);
-        }
-        self.cancel_items(&items);
+        let items = self.items.below([parent]);
+        self.cancel_items(items.iter().rev());
     }
 
-    fn cancel_items(&mut self, ids: &[ItemId]) {
+    fn cancel_items<'a>(&mut self, ids: impl Iterator<Item = &'a ItemId>) {
         for id in ids {
-            let Some(index) = self.items.iter().position(|open| open.item.id == *id) else {
-                continue;
-            };
-            let open = self.items.remove(index);
+            let Some(open) = self.items.remove(id.as_str()) else { continue };
             let mut item = with_streamed(open.item, &open.streamed);
             item.status = ItemStatus::Cancelled;
             self.push(open.turn, open.meta.parent, open.meta.native, Kind::ItemCompleted(item));
@@ -701,7 +629,7 @@ impl Ledger {
     }
 
     fn turn_of(&self, parent: Option<&ItemId>) -> Option<TurnId> {
-        let parent = parent.and_then(|id| self.items.iter().find(|open| open.item.id == *id));
+        let parent = parent.and_then(|id| self.items.get(id.as_str()));
         match parent {
             Some(OpenItem { turn: Some(turn), .. }) if self.is_open(turn) => Some(turn.clone()),
             _ => self.current_turn().cloned(),

@@ -40,5 +40,5 @@ pub use driver::{
 };
 pub use exchange::Exchange;
 pub use inside::{Inside, Journal, Journaled, Pipe, Running};
-pub use ledger::{Draft, Growing, Growth, Ledger, Meta, OpenItem, Output, TurnEnd};
+pub use ledger::{Draft, Growing, Growth, Ledger, Meta, OpenItem, OpenItems, Output, TurnEnd};
 pub use session::{Direction, Session};

@@ -1,5 +1,6 @@
 //! Identifiers. Each is a type of its own, so that no bare string crosses a function boundary.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,6 +41,13 @@ macro_rules! string_id {
         impl From<&str> for $name {
             fn from(id: &str) -> Self {
                 Self(id.into())
+            }
+        }
+
+        // A map is asked for the text alone.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
             }
         }
     };

@@ -285,7 +285,7 @@ impl AcpDriver {
 
 /// What an open item has printed so far.
 fn streamed(item: &ItemId, ledger: &Ledger) -> String {
-    let open = ledger.open_items().iter().find(|open| open.item.id == *item);
+    let open = ledger.open_items().get(item.as_str());
     open.map(|open| open.streamed.to_text()).unwrap_or_default()
 }
 

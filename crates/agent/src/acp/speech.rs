@@ -82,11 +82,8 @@ impl Speech {
     /// Something else comes, so what was said is whole.
     pub(super) fn hush(&mut self, ledger: &mut Ledger) {
         let Some(open) = self.open.take() else { return };
-        let items = ledger.open_items().iter();
-        let Some(item) = items.rev().find(|it| it.item.id == open.item).map(|it| it.snapshot())
-        else {
-            return;
-        };
+        let item = ledger.open_items().get(open.item.as_str()).map(|it| it.snapshot());
+        let Some(item) = item else { return };
         ledger.complete_item(Meta::default(), Item { status: ItemStatus::Ok, ..item });
     }
 }

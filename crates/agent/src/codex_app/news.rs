@@ -488,7 +488,7 @@ fn keep_streamed(body: &mut ItemBody, id: &ItemId, ledger: &Ledger) {
     if !text.is_empty() {
         return;
     }
-    let open = ledger.open_items().iter().find(|open| open.item.id == *id);
+    let open = ledger.open_items().get(id.as_str());
     if let Some(open) = open.filter(|open| !open.streamed.is_empty()) {
         *text = open.streamed.to_text().into();
     }

@@ -194,3 +194,55 @@ proptest! {
         prop_assert!(ledger.open_items().is_empty() && ledger.current_turn().is_none());
     }
 }
+
+fn below(parent: &str) -> Meta {
+    Meta { parent: Some(parent.into()), ..Meta::default() }
+}
+
+fn opened(ledger: &mut Ledger, links: impl IntoIterator<Item = (String, String)>) {
+    for (id, parent) in links {
+        ledger.upsert_item(below(&parent), message(&id, ItemStatus::InProgress, ""));
+    }
+    ledger.take_outputs();
+}
+
+#[test]
+fn work_below_an_item_ends_before_what_it_is_below() {
+    let mut ledger = Ledger::new(0, None);
+    ledger.begin_turn(Origin::Human, None);
+    let links = [("a", "top"), ("b", "a"), ("c", "top"), ("d", "c"), ("other", "elsewhere")];
+    opened(&mut ledger, links.map(|(id, parent)| (id.to_owned(), parent.to_owned())));
+    ledger.cancel_under(&"top".into());
+    assert_eq!(told(&mut ledger), ["Cancelled d", "Cancelled b", "Cancelled a", "Cancelled c"]);
+    assert!(ledger.item("other").is_some());
+}
+
+#[test]
+fn parents_may_form_rings_and_chains_of_any_length() {
+    const N: usize = 100_000;
+    let chain = |n: usize| (format!("i{n}"), format!("i{}", n + 1));
+    let own = vec![("i0".to_owned(), "i0".to_owned())];
+    let pair = vec![chain(0), ("i1".to_owned(), "i0".to_owned())];
+    let ring = (0..N).map(|n| (format!("i{n}"), format!("i{}", (n + 1) % N))).collect();
+    let line = (0..N).map(chain).collect();
+    for links in [own, pair, ring, line] {
+        for (detach, cancel) in [(false, false), (true, false), (false, true)] {
+            let mut ledger = Ledger::new(0, None);
+            let turn = ledger.begin_turn(Origin::Human, None);
+            opened(&mut ledger, links.iter().cloned());
+            let top = links.last().map(|(id, _)| id.as_str()).unwrap();
+            if detach {
+                ledger.detach_item(top);
+            }
+            if cancel {
+                ledger.cancel_under(&top.into());
+                assert_eq!(ledger.open_items().len(), 1, "only the item itself is left");
+            }
+            ledger.end_turn(&turn, end(TurnStatus::Completed));
+            assert_eq!(ledger.open_items().len(), if detach { links.len() } else { 0 });
+            ledger.end_everything(TurnStatus::Interrupted, None, EndSignal::Tieline);
+            let n_told = told(&mut ledger).iter().filter(|it| it.contains("Cancelled")).count();
+            assert_eq!(n_told, links.len());
+        }
+    }
+}

@@ -539,3 +539,35 @@ fn figures_that_are_too_large_to_be_added_end_nothing() {
     let used = used.unwrap_or_else(|| panic!("{}", shown(&replay)));
     assert_eq!((used.input_tokens, used.output_tokens, used.context_used), (most, 2, Some(most)));
 }
+
+#[test]
+fn a_call_may_be_its_own_parent_and_parents_may_form_a_chain() {
+    const N: usize = 20_000;
+    let own = vec![("u0".to_owned(), "u0".to_owned())];
+    let pair = vec![("u0".to_owned(), "u1".to_owned()), ("u1".to_owned(), "u0".to_owned())];
+    let chain = (0..N).map(|n| (format!("u{}", n + 1), format!("u{n}"))).collect();
+    for links in [own, pair, chain] {
+        let first = links[0].1.clone();
+        let calls: String = links
+            .iter()
+            .map(|(id, parent)| {
+                format!(
+                    r#"{{"type":"assistant","parent_tool_use_id":"{parent}","message":{{"id":"m","content":[{{"type":"tool_use","id":"{id}","name":"Task","input":{{}}}}]}}}}"#
+                ) + "\n"
+            })
+            .collect();
+        let root = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"u0","name":"Task","input":{}}]}}"#;
+        let over = format!(
+            r#"{{"type":"system","subtype":"task_notification","task_id":"k","tool_use_id":"{first}","status":"completed"}}"#
+        );
+        let mut replay = after(&[INIT]);
+        if links.len() == N {
+            replay.read(format!("{root}\n").as_bytes());
+        }
+        replay.read(calls.as_bytes());
+        replay.read(format!("{over}\n").as_bytes());
+        assert_eq!(replay.session.ledger().open_items().len(), 0);
+        let done = format!(" {first} Ok");
+        assert!(shown(&replay).lines().last().is_some_and(|line| line.contains(&done)));
+    }
+}

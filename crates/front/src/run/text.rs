@@ -57,6 +57,9 @@ struct Running {
     is_told: bool,
 }
 
+/// Lines are not indented further: agents choose how deep their work is nested.
+const DEEPEST: usize = 8;
+
 const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// How much of a thought is shown.
@@ -208,7 +211,7 @@ impl Renderer {
     }
 
     fn depth_below(&self, parent: &ItemId) -> usize {
-        self.depths.get(parent).copied().unwrap_or(0) + 1
+        (self.depths.get(parent).copied().unwrap_or(0) + 1).min(DEEPEST)
     }
 
     fn say(&mut self, item: &ItemId, fresh: &str) {

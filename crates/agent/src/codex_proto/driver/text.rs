@@ -124,7 +124,7 @@ impl ProtoDriver {
         open.extend(texts.verbatim.open.drain(..));
         open.extend(texts.plan.take());
         for id in open {
-            let item = ledger.open_items().iter().find(|open| open.item.id == id);
+            let item = ledger.open_items().get(id.as_str());
             if let Some(item) = item.map(|open| open.snapshot()) {
                 ledger.complete_item(Meta::default(), Item { status, ..item });
             }

@@ -474,3 +474,26 @@ fn a_death_in_a_turn_closes_what_was_open() {
     assert!(error.detail.unwrap().contains("cheese"));
     assert_eq!(stage.items()[1].status, ItemStatus::Cancelled);
 }
+
+#[test]
+fn a_call_may_be_its_own_parent_and_parents_may_form_a_chain() {
+    const N: usize = 5_000;
+    let own = vec![(0, 0)];
+    let pair = vec![(0, 1), (1, 0)];
+    let chain = (0..N).map(|n| (n + 1, n)).collect();
+    for links in [own, pair, chain] {
+        let mut stage = running(Mode::Default);
+        for (id, parent) in &links {
+            stage.update(json!({
+                "sessionUpdate": "tool_call",
+                "toolCallId": format!("c{id}"),
+                "title": "work",
+                "status": "in_progress",
+                "_meta": {"claudeCode": {"parentToolUseId": format!("c{parent}"), "toolName": "Task"}},
+            }));
+        }
+        assert_eq!(stage.session.ledger().open_items().len(), links.len());
+        stage.end_turn("end_turn");
+        assert_eq!(stage.session.ledger().open_items().len(), 0);
+    }
+}

@@ -297,3 +297,20 @@ fn figures_that_are_too_large_to_be_added_end_nothing() {
     let text = shown(&replay);
     assert_eq!(text.matches("turn.completed: Completed").count(), 1, "{text}");
 }
+
+#[test]
+fn threads_that_are_each_other_s_parents_are_nobody_s_work() {
+    let mut replay = running();
+    for (thread, parent) in [("a", "a"), ("b", "c"), ("c", "b"), ("thread", "thread")] {
+        let thread = json!({"id": thread, "parentThreadId": parent});
+        replay.tell(&json!({"method": "thread/started", "params": {"thread": thread}}));
+    }
+    // A call that says it is the work of the very thread it started.
+    for receiver in ["thread", "a", "b"] {
+        let item = json!({"id": format!("call-{receiver}"), "type": "collabAgentToolCall", "tool": "spawnAgent", "status": "inProgress", "receiverThreadIds": [receiver]});
+        replay.tell(&json!({"method": "item/started", "params": {"threadId": receiver, "turnId": "v", "item": item}}));
+    }
+    assert_eq!(replay.session.ledger().open_items().len(), 1);
+    replay.end_turn("turn", "completed");
+    assert_eq!(replay.session.ledger().open_items().len(), 0);
+}

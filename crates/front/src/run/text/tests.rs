@@ -478,3 +478,24 @@ fn a_tool_that_only_tells_the_plan_has_no_line_of_its_own() {
     "#]],
     );
 }
+
+#[test]
+fn lines_are_indented_only_so_far() {
+    let agent = |id: &str| {
+        let body = ItemBody::ToolCall {
+            class: ToolClass::SubAgent,
+            tool: "Task".into(),
+            server: None,
+            title: Some("dig".into()),
+            input: None,
+            output: vec![],
+            gist: None,
+        };
+        Kind::ItemStarted(item(id, ItemStatus::InProgress, body))
+    };
+    let nested: Vec<Input> =
+        (0..100).map(|n| below(&format!("i{n}"), agent(&format!("i{}", n + 1)))).collect();
+    let text = shown(Look { width: 400, ..terminal() }, &nested);
+    let deepest = text.lines().map(|line| line.len() - line.trim_start().len()).max();
+    assert_eq!(deepest, Some(2 * DEEPEST), "{text}");
+}
