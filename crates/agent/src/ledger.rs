@@ -422,21 +422,36 @@ impl Ledger {
         self.push(turn, meta.parent, meta.native, Kind::ItemCompleted(item));
     }
 
-    /// An open item grew. Growth of an item nobody opened is not told, and what follows upon itself
-    /// before it is taken is one delta.
-    pub fn delta(&mut self, id: &str, stream: Stream, text: &str) {
-        if text.is_empty() {
+    /// Something grew that nobody may have opened: then an item begins with it. The driver knows
+    /// that it is not over.
+    pub fn grow(&mut self, id: &ItemId, meta: impl FnOnce() -> Meta, stream: Stream, text: &str) {
+        if text.is_empty() || self.delta(id.as_str(), stream, text) {
             return;
         }
-        let Some(open) = self.items.get_mut(id) else { return };
-        let Some(turn) = open.turn.as_ref().or_else(|| self.turns.last().map(|turn| &turn.id))
-        else {
-            return;
-        };
-        if open.stream != Some(stream) {
+        let item = Item { id: id.clone(), status: ItemStatus::InProgress, body: body_of(stream) };
+        self.upsert_item(meta(), item);
+        self.delta(id.as_str(), stream, text);
+    }
+
+    /// An open item grew; `false` when it is not open. What follows upon itself before it is taken is
+    /// one delta. Outside of turns it is kept for the item's end, and not told as it grows.
+    pub fn delta(&mut self, id: &str, stream: Stream, text: &str) -> bool {
+        let Some(open) = self.items.get_mut(id) else { return false };
+        if text.is_empty() {
+            return true;
+        }
+        let turn = open.turn.as_ref().or_else(|| self.turns.last().map(|turn| &turn.id));
+        let is_new = open.stream != Some(stream);
+        if is_new {
             open.stream = Some(stream);
             // Who was shown the other stream may still read it.
             open.streamed = Growth::default();
+        }
+        let Some(turn) = turn else {
+            open.streamed.push(text);
+            return true;
+        };
+        if is_new {
             self.growing.push(Growing {
                 turn: turn.clone(),
                 item: open.item.id.clone(),
@@ -459,6 +474,7 @@ impl Ledger {
                 text: text.to_owned(),
             })),
         }
+        true
     }
 
     /// The agent asks.
@@ -519,6 +535,9 @@ impl Ledger {
             TurnStatus::Failed => "the turn failed",
             TurnStatus::Interrupted => "the turn was interrupted",
         };
+        if end.status == TurnStatus::Completed {
+            self.complete_texts(turn);
+        }
         self.close_what_is_open(|of| of == Some(turn), false, reason);
         let open = self.turns.remove(index);
         let text = end.text.map(Text::from).or(open.last_text).unwrap_or_default();
@@ -538,6 +557,24 @@ impl Ledger {
                 bookmark: end.bookmark,
             }),
         );
+    }
+
+    /// What was said in a turn that ended well is whole, whether or not the agent said so.
+    fn complete_texts(&mut self, turn: &TurnId) {
+        let is_whole = |open: &&OpenItem| {
+            let told = match &open.item.body {
+                ItemBody::AgentMessage { text }
+                | ItemBody::Reasoning { text, .. }
+                | ItemBody::Plan { text } => text,
+                _ => return false,
+            };
+            let is_mine = open.turn.as_ref() == Some(turn) && !open.detached;
+            is_mine && !(told.is_empty() && open.streamed.is_empty())
+        };
+        let whole: Vec<Item> = self.items.iter().filter(is_whole).map(OpenItem::snapshot).collect();
+        for item in whole {
+            self.complete_item(Meta::default(), Item { status: ItemStatus::Ok, ..item });
+        }
     }
 
     /// The agent is gone: every turn ends this way, and nothing stays open.
@@ -646,6 +683,24 @@ impl Ledger {
             frames,
             kind,
         })));
+    }
+}
+
+/// What an item is of which only this stream is known.
+fn body_of(stream: Stream) -> ItemBody {
+    match stream {
+        Stream::Text => ItemBody::AgentMessage { text: Text::default() },
+        Stream::Reasoning => ItemBody::Reasoning { text: Text::default(), signature: None },
+        Stream::Plan => ItemBody::Plan { text: Text::default() },
+        Stream::Output | Stream::Input => ItemBody::Command {
+            command: String::new(),
+            cwd: None,
+            description: None,
+            output: Text::default(),
+            exit_code: None,
+            background: false,
+            gist: None,
+        },
     }
 }
 

@@ -166,7 +166,7 @@ impl AcpDriver {
             ledger.unparsed(format!("a tool call with content of kind {kind:?}"), line);
         }
         let is_told = tool.item.is_some();
-        if !is_told && tool.is_blank() {
+        if !is_told && tool.is_blank() && merged.printed.is_empty() {
             return None;
         }
         let printed = match &tool.terminal {

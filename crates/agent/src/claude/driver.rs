@@ -21,7 +21,7 @@ use super::ask::Asked;
 use super::setup::{self, Lifetime};
 use super::{ask, outcome, tool};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
-use crate::ledger::{Ledger, Meta, TurnEnd};
+use crate::ledger::{Ledger, Meta, OpenItem, TurnEnd};
 use crate::words::{first_line, plain, refused_by};
 
 /// Speaks with one Claude Code process.
@@ -77,8 +77,12 @@ enum Call {
 #[derive(Debug, Default)]
 struct Streaming {
     message: String,
+    /// The agent did not say which message this is.
+    is_nameless: bool,
     /// The item of the block that streams now.
     item: Option<String>,
+    /// The number of that block.
+    index: u32,
     /// Tool calls of the message whose input is not there yet.
     announced: Vec<String>,
 }
@@ -204,9 +208,13 @@ impl ClaudeDriver {
                 };
                 // The common case has no parent, and looking it up allocates nothing.
                 let parent = stream.parent.as_deref().map(ItemId::from);
-                if let Some(Streaming { item: Some(item), .. }) = self.streaming.get(&parent) {
-                    ledger.delta(item, kind, text);
+                if let Some(Streaming { item: Some(item), index, .. }) = self.streaming.get(&parent)
+                    && *index == event.index
+                    && ledger.delta(item, kind, text)
+                {
+                    return;
                 }
+                self.unannounced(parent, event.index, kind, text, ledger);
             }
             "message_start" => {
                 let parent = stream.parent.as_deref().map(ItemId::from);
@@ -217,7 +225,7 @@ impl ClaudeDriver {
                 let streaming =
                     Streaming { message: message.unwrap_or_default(), ..Streaming::default() };
                 if let Some(before) = self.streaming.insert(parent, streaming) {
-                    cancel_announced(&before, ledger);
+                    cancel_unfinished(&before, ledger);
                 }
             }
             "message_delta" if stream.parent.is_none() => {
@@ -244,11 +252,12 @@ impl ClaudeDriver {
                 };
                 let id = format!("{}:{}", streaming.message, event.index);
                 let meta = meta_of(parent, Some(&streaming.message), None);
+                streaming.index = event.index;
                 streaming.item = Some(id.clone());
                 let item = Item { id: ItemId::new(id), status: ItemStatus::InProgress, body };
                 ledger.upsert_item(meta, item);
             }
-            "content_block_stop" => {
+            "content_block_stop" | "message_stop" => {
                 let parent = stream.parent.as_deref().map(ItemId::from);
                 if let Some(streaming) = self.streaming.get_mut(&parent) {
                     streaming.item = None;
@@ -313,19 +322,46 @@ impl ClaudeDriver {
         }
     }
 
+    /// A piece of a block whose begin, or whose message's begin, was not told: it begins now. What
+    /// belongs to a block that was told whole is known already.
+    fn unannounced(
+        &mut self,
+        parent: Option<ItemId>,
+        index: u32,
+        stream: Stream,
+        text: &str,
+        ledger: &mut Ledger,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let streaming = self.streaming.entry(parent.clone()).or_insert_with(|| {
+            let place = ledger.frame().map_or(0, |frame| frame.0);
+            Streaming { message: format!("m{place}"), is_nameless: true, ..Streaming::default() }
+        });
+        if self.blocks.get(&streaming.message).is_some_and(|told| index < *told) {
+            return;
+        }
+        let id = ItemId::new(format!("{}:{index}", streaming.message));
+        (streaming.item, streaming.index) = (Some(id.as_str().to_owned()), index);
+        let message = Some(streaming.message.as_str()).filter(|_| !streaming.is_nameless);
+        ledger.grow(&id, || meta_of(parent, message, None), stream, text);
+    }
+
     /// The id of the block an `assistant` frame brings: of the one that streams now, else the next.
     fn block_id(&mut self, message: &str, parent: Option<&ItemId>) -> ItemId {
         let streams = self
             .streaming
             .iter()
-            .find(|(of, it)| of.as_ref() == parent && it.message == message && it.item.is_some());
-        let number = self.blocks.entry(message.to_owned()).or_insert(0);
-        if let Some(item) = streams.and_then(|(_, streaming)| streaming.item.as_deref()) {
-            let index = item.rsplit(':').next().and_then(|index| index.parse().ok());
-            *number = index.unwrap_or(*number);
+            .filter(|(of, it)| of.as_ref() == parent && (it.message == message || it.is_nameless));
+        let streams = streams.filter_map(|(_, it)| Some((it, it.item.as_deref()?))).next();
+        if let Some((streaming, item)) = streams {
+            self.blocks.insert(streaming.message.clone(), streaming.index.saturating_add(1));
+            return ItemId::from(item);
         }
+        let number = self.blocks.entry(message.to_owned()).or_insert(0);
         let id = ItemId::new(format!("{message}:{number}"));
-        *number += 1;
+        *number = number.saturating_add(1);
         id
     }
 
@@ -631,10 +667,12 @@ fn announce(
     ledger.upsert_item(meta, Item { id: ItemId::from(id), status: ItemStatus::InProgress, body });
 }
 
-/// The message was cut off and another one came instead: its calls are never made.
-fn cancel_announced(streaming: &Streaming, ledger: &mut Ledger) {
-    for id in &streaming.announced {
-        if let Some(item) = ledger.item(id).cloned() {
+/// The message was cut off and another one came instead: its text goes no further, its calls are
+/// never made.
+fn cancel_unfinished(streaming: &Streaming, ledger: &mut Ledger) {
+    let text = streaming.item.iter().filter(|_| !streaming.is_nameless);
+    for id in text.chain(&streaming.announced) {
+        if let Some(item) = ledger.open_items().get(id).map(OpenItem::snapshot) {
             let status = ItemStatus::Cancelled;
             ledger.complete_item(Meta::default(), Item { status, ..item });
         }

@@ -1,6 +1,6 @@
 //! The core: lines in, ledger entries and lines out.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -115,6 +115,8 @@ pub struct AppDriver {
     pub(super) helpers: HashMap<String, ItemId>,
     /// Our names for the items of this turn.
     pub(super) names: HashMap<String, ItemId>,
+    /// Items of the running turns that are over: nothing that comes late opens them again.
+    pub(super) over: HashSet<ItemId>,
     /// Items that a person or a policy said no to.
     pub(super) refused: HashMap<String, ItemStatus>,
     /// What the thread had used when this turn began, and as it was told last.
@@ -211,6 +213,7 @@ impl AppDriver {
             wants_interrupt: false,
             helpers: HashMap::new(),
             names: HashMap::new(),
+            over: HashSet::new(),
             refused: HashMap::new(),
             used_before: None,
             used: None,

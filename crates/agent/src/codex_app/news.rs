@@ -31,25 +31,25 @@ impl AppDriver {
     ) {
         let params = params.map_or("{}", RawValue::get);
         let read = match method {
-            "item/agentMessage/delta" => read(params, |it: Delta<'_>| {
-                self.delta(&it.item_id, Stream::Text, &it.delta, ledger)
-            }),
+            "item/agentMessage/delta" => {
+                read(params, |it: Delta<'_>| self.grow(&it, Stream::Text, line, ledger))
+            }
             "item/commandExecution/outputDelta" => read(params, |it: Delta<'_>| {
-                self.delta(&it.item_id, Stream::Output, &it.delta, ledger);
+                self.grow(&it, Stream::Output, line, ledger);
             }),
-            "item/plan/delta" => read(params, |it: Delta<'_>| {
-                self.delta(&it.item_id, Stream::Plan, &it.delta, ledger)
-            }),
+            "item/plan/delta" => {
+                read(params, |it: Delta<'_>| self.grow(&it, Stream::Plan, line, ledger))
+            }
             "item/mcpToolCall/progress" => read(params, |it: Delta<'_>| {
                 let text = format!("{}\n", it.message.as_deref().unwrap_or_default());
                 self.delta(&it.item_id, Stream::Output, &text, ledger);
             }),
             "item/reasoning/summaryPartAdded" | "item/reasoning/summaryTextDelta" => {
-                read(params, |it| self.summary(&it, ledger))
+                read(params, |it| self.summary(&it, line, ledger))
             }
             "item/reasoning/textDelta" => read(params, |it: Delta<'_>| {
                 if !self.summaries.contains_key(&*it.item_id) {
-                    self.delta(&it.item_id, Stream::Reasoning, &it.delta, ledger);
+                    self.grow(&it, Stream::Reasoning, line, ledger);
                 }
             }),
             "item/started" => read(params, |it| self.item(&it, false, line, ledger)),
@@ -124,6 +124,26 @@ impl AppDriver {
         }
     }
 
+    /// Something grew. What was not begun begins with it, as long as a turn runs it can belong to.
+    fn grow(&mut self, it: &Delta<'_>, stream: Stream, line: &[u8], ledger: &mut Ledger) {
+        let known = self.names.get(&*it.item_id);
+        let is_open = known.is_some_and(|id| ledger.delta(id.as_str(), stream, &it.delta));
+        let is_over = known.is_some_and(|id| self.over.contains(id));
+        let parent = self.helpers.get(&*it.thread_id).cloned();
+        if is_open || is_over || !self.is_mine(&it.thread_id) && parent.is_none() {
+            return;
+        }
+        if ledger.current_turn().is_none() {
+            if stream != Stream::Output && !it.delta.is_empty() {
+                ledger.unparsed("a text that belongs to no turn", line);
+            }
+            return;
+        }
+        let id = self.name(&it.item_id, ledger);
+        let native = Native { item: Some(it.item_id.to_string()), ..Native::default() };
+        ledger.grow(&id, || Meta { parent, native }, stream, &it.delta);
+    }
+
     /// Our name for an item: providers may use theirs again in the next turn.
     fn name(&mut self, item: &str, ledger: &Ledger) -> ItemId {
         if let Some(known) = self.names.get(item) {
@@ -143,7 +163,7 @@ impl AppDriver {
     }
 
     /// Parts of a summary stand apart.
-    fn summary(&mut self, delta: &Delta<'_>, ledger: &mut Ledger) {
+    fn summary(&mut self, delta: &Delta<'_>, line: &[u8], ledger: &mut Ledger) {
         let part = delta.summary_index.unwrap_or(0);
         let last = match self.summaries.get_mut(&*delta.item_id) {
             Some(last) => std::mem::replace(last, part),
@@ -155,7 +175,7 @@ impl AppDriver {
         if last != part {
             self.delta(&delta.item_id, Stream::Reasoning, "\n\n", ledger);
         }
-        self.delta(&delta.item_id, Stream::Reasoning, &delta.delta, ledger);
+        self.grow(delta, Stream::Reasoning, line, ledger);
     }
 
     fn item(&mut self, news: &ItemNews<'_>, is_over: bool, line: &[u8], ledger: &mut Ledger) {
@@ -207,6 +227,7 @@ impl AppDriver {
         let meta = Meta { parent, native };
         if is_over {
             self.summaries.remove(&*it.id);
+            self.over.insert(id.clone());
             keep_streamed(&mut body, &id, ledger);
             ledger.complete_item(meta, Item { id, status, body });
         } else {
@@ -322,6 +343,7 @@ impl AppDriver {
         self.summaries.clear();
         self.refused.clear();
         self.names.clear();
+        self.over.clear();
         let is_over = |id: &RequestId| !ledger.open_requests().any(|open| open == id);
         let over: Vec<_> = self.asked.extract_if(|id, _| is_over(id)).collect();
         for (_, asked) in over {
@@ -426,6 +448,7 @@ impl AppDriver {
         let open: Vec<Item> =
             open.filter(|it| it.meta.parent.is_none()).map(|it| it.snapshot()).collect();
         for item in open {
+            self.over.insert(item.id.clone());
             let status = ItemStatus::Cancelled;
             ledger.complete_item(Meta::default(), Item { status, ..item });
         }

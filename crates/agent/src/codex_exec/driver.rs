@@ -73,6 +73,8 @@ pub struct ExecDriver {
     plan: Plan,
     /// Items that the wire gives no id.
     pub(super) n_nameless: u32,
+    /// Texts that grow: the message and the thinking.
+    pub(super) growing: [Option<String>; 2],
 }
 
 impl ExecDriver {
@@ -89,6 +91,7 @@ impl ExecDriver {
             error: None,
             plan: Plan::default(),
             n_nameless: 0,
+            growing: [None, None],
         }
     }
 

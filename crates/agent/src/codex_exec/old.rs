@@ -1,14 +1,20 @@
-//! The events of 0.42 and before: those of the queue protocol without the deltas of texts. Where
+//! The events of 0.42 and before: those of the queue protocol, mostly without the deltas of texts. Where
 //! none of them ends the turn, the end of the process does.
 
-use tieline_event::{EndSignal, Item, ItemBody, ItemStatus, NoticeLevel, TurnStatus};
+use tieline_event::{
+    EndSignal, Item, ItemBody, ItemStatus, Native, NoticeLevel, Stream, TurnStatus,
+};
 use tieline_wire::sqeq::EventMsg;
 
 use super::driver::ExecDriver;
 use crate::codex;
-use crate::ledger::{Ledger, TurnEnd};
+use crate::ledger::{Ledger, Meta, TurnEnd};
 use crate::sqeq::{self, Call};
 use crate::words::first_line;
+
+/// Which text grows.
+const MESSAGE: usize = 0;
+const THOUGHT: usize = 1;
 
 impl ExecDriver {
     pub(super) fn old_event(&mut self, event: &EventMsg<'_>, line: &[u8], ledger: &mut Ledger) {
@@ -20,11 +26,18 @@ impl ExecDriver {
                 }
             }
             EventMsg::AgentMessage(it) => {
-                self.nameless(ItemBody::AgentMessage { text: (&*it.message).into() }, ledger);
+                let body = ItemBody::AgentMessage { text: (&*it.message).into() };
+                self.nameless(MESSAGE, body, ledger);
             }
             EventMsg::AgentReasoning(it) | EventMsg::AgentReasoningRawContent(it) => {
                 let text = (&*it.text).into();
-                self.nameless(ItemBody::Reasoning { text, signature: None }, ledger);
+                self.nameless(THOUGHT, ItemBody::Reasoning { text, signature: None }, ledger);
+            }
+            EventMsg::AgentMessageDelta(it) => {
+                self.grow(MESSAGE, Stream::Text, &it.delta, ledger);
+            }
+            EventMsg::AgentReasoningDelta(it) | EventMsg::AgentReasoningRawContentDelta(it) => {
+                self.grow(THOUGHT, Stream::Reasoning, &it.delta, ledger);
             }
             EventMsg::TokenCount(it) => {
                 // The first one of a process has no figures.
@@ -67,11 +80,26 @@ impl ExecDriver {
         }
     }
 
-    /// An item that is over and that the wire gives no id.
-    fn nameless(&mut self, body: ItemBody, ledger: &mut Ledger) {
+    /// A piece of a text that the wire gives no id. What follows the text ends it.
+    fn grow(&mut self, what: usize, stream: Stream, delta: &str, ledger: &mut Ledger) {
         self.error_passed(ledger);
+        let name = self.growing[what].take().unwrap_or_else(|| self.next_name());
+        let native = Native { item: Some(name.clone()), ..Native::default() };
+        let id = self.item_id(&name);
+        ledger.grow(&id, || Meta { parent: None, native }, stream, delta);
+        self.growing[what] = Some(name);
+    }
+
+    fn next_name(&mut self) -> String {
         let name = format!("item_{}", self.n_nameless);
         self.n_nameless += 1;
+        name
+    }
+
+    /// An item that is over and that the wire gives no id.
+    fn nameless(&mut self, what: usize, body: ItemBody, ledger: &mut Ledger) {
+        self.error_passed(ledger);
+        let name = self.growing[what].take().unwrap_or_else(|| self.next_name());
         let id = self.item_id(&name);
         self.tell(&name, Item { id, status: ItemStatus::Ok, body }, ledger);
     }

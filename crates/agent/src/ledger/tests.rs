@@ -157,7 +157,7 @@ proptest! {
                 0 => drop(ledger.begin_turn(Origin::Human, None)),
                 1 => ledger.upsert_item(Meta::default(), message(&id, ItemStatus::InProgress, "")),
                 2 => ledger.complete_item(Meta::default(), message(&id, ItemStatus::Ok, "x")),
-                3 => ledger.delta(&id, Stream::Text, "abc"),
+                3 => drop(ledger.delta(&id, Stream::Text, "abc")),
                 4 if !ledger.open_requests().any(|open| open.as_str() == id) => {
                     ledger.open_request(Meta::default(), question(&id));
                 }
@@ -245,4 +245,45 @@ fn parents_may_form_rings_and_chains_of_any_length() {
             assert_eq!(n_told, links.len());
         }
     }
+}
+
+#[test]
+fn what_nobody_opened_is_opened_by_its_growth_and_whole_when_the_turn_ended_well() {
+    for (status, ending) in [(TurnStatus::Completed, "Ok"), (TurnStatus::Interrupted, "Cancelled")]
+    {
+        let mut ledger = Ledger::new(0, None);
+        let turn = ledger.begin_turn(Origin::Human, None);
+        ledger.grow(&"m".into(), Meta::default, Stream::Text, "");
+        ledger.grow(&"m".into(), Meta::default, Stream::Text, "all ");
+        ledger.grow(&"m".into(), Meta::default, Stream::Text, "of it");
+        ledger.grow(&"c".into(), Meta::default, Stream::Output, "printed");
+        ledger.end_turn(&turn, TurnEnd { status, ..TurnEnd::completed(EndSignal::Wire) });
+        let outputs = ledger.take_outputs();
+        let text = outputs.iter().find_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::TurnCompleted(end) => Some(end.text.preview().to_owned()),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        assert_eq!(text.as_deref(), Some(if ending == "Ok" { "all of it" } else { "" }));
+        let ends = outputs.iter().filter_map(|output| match output {
+            Output::Event(draft) => match &draft.kind {
+                Kind::ItemCompleted(item) => Some(format!("{:?} {}", item.status, item.id)),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        assert_eq!(ends.collect::<Vec<_>>(), [format!("{ending} m"), "Cancelled c".to_owned()]);
+    }
+}
+
+#[test]
+fn what_grows_outside_of_a_turn_is_in_the_item_s_end() {
+    let mut ledger = Ledger::new(0, None);
+    ledger.upsert_item(Meta::default(), message("m", ItemStatus::InProgress, ""));
+    assert!(ledger.delta("m", Stream::Text, "between turns"));
+    assert_eq!(told(&mut ledger), ["open m"]);
+    let whole = ledger.open_items().get("m").unwrap().snapshot();
+    assert_eq!(whole, message("m", ItemStatus::InProgress, "between turns"));
 }

@@ -571,3 +571,35 @@ fn a_call_may_be_its_own_parent_and_parents_may_form_a_chain() {
         assert!(shown(&replay).lines().last().is_some_and(|line| line.contains(&done)));
     }
 }
+
+#[test]
+fn pieces_of_a_message_that_never_began_are_the_message() {
+    let piece = |index: u32, text: &str| {
+        format!(
+            r#"{{"type":"stream_event","event":{{"type":"content_block_delta","index":{index},"delta":{{"type":"text_delta","text":"{text}"}}}}}}"#
+        )
+    };
+    let thought = r#"{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}}"#;
+    let begin =
+        r#"{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg"}}}"#;
+    let stop = r#"{"type":"stream_event","event":{"type":"message_stop"}}"#;
+    let whole = r#"{"type":"assistant","message":{"id":"msg","content":[{"type":"text","text":"all of it"}]}}"#;
+    let end = r#"{"type":"result","subtype":"success","is_error":false}"#;
+    let (one, two) = (piece(1, "all "), piece(1, "of it"));
+    let wires: [&[&str]; 4] = [
+        &[thought, &one, &two],
+        &[begin, thought, &one, &two, stop],
+        &[begin, thought, &one, &two, whole, &two],
+        &[thought, &one, &two, whole, &two],
+    ];
+    for lines in wires {
+        let text = shown(&after(&[&[INIT], lines, &[end]].concat()));
+        assert!(text.contains("text \"all of it\""), "{text}");
+        assert_eq!(text.matches("item.completed: agent_message").count(), 1, "{text}");
+        assert_eq!(text.matches("item.started: agent_message").count(), 1, "{text}");
+        assert!(
+            text.contains("item.completed: reasoning") && !text.contains("Cancelled"),
+            "{text}"
+        );
+    }
+}

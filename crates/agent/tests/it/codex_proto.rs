@@ -858,3 +858,36 @@ fn the_engine_s_failures_are_its_own_and_codex_s_are_guessed() {
     assert_eq!(other.code, FailureCode::NotLoggedIn);
     assert!(other.hint.unwrap().contains("codex login"));
 }
+
+#[test]
+fn pieces_of_what_never_began_begin_it() {
+    for engine in [false, true] {
+        let launch = Launch::new(Path::new("/workspace"), Mode::Default);
+        let driver = match engine {
+            true => ProtoDriver::engine(&launch, EngineOffer::default()),
+            false => ProtoDriver::new(&launch, Version(0, 42, 0)),
+        };
+        let mut session =
+            Session::new(Box::new(driver), Ledger::new(0, None), 64 << 20, FrameNo(1));
+        session.started();
+        let mut replay =
+            Replay { session, outputs: vec![], kept: vec![], written: vec![], requests: vec![] };
+        replay.lines(&[CONFIGURED]);
+        replay.session.start_turn(&Prompt::text("go"));
+        replay.lines(&[
+            STARTED,
+            r#"{"id":"sub-1","msg":{"type":"agent_reasoning_delta","delta":"hm"}}"#,
+            r#"{"id":"sub-1","msg":{"type":"exec_command_output_delta","call_id":"c","stream":"stdout","chunk":"cHJpbnRlZA=="}}"#,
+            r#"{"id":"sub-1","msg":{"type":"agent_message_delta","delta":"all "}}"#,
+            r#"{"id":"sub-1","msg":{"type":"agent_message_delta","delta":"of it"}}"#,
+            r#"{"id":"sub-1","msg":{"type":"task_complete","last_agent_message":null}}"#,
+        ]);
+        let text: String = replay.outputs.iter().map(|it| format!("{}\n", show(it))).collect();
+        assert!(text.contains("text \"all of it\""), "{text}");
+        for kind in ["reasoning", "command", "agent_message"] {
+            assert_eq!(text.matches(&format!("item.started: {kind}")).count(), 1, "{text}");
+            assert_eq!(text.matches(&format!("item.completed: {kind}")).count(), 1, "{text}");
+        }
+        assert!(text.contains("printed"), "{text}");
+    }
+}

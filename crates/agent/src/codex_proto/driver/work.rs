@@ -102,9 +102,15 @@ impl ProtoDriver {
             ledger.unparsed("the output is not base64", line);
             return;
         };
-        let Some(Known { item: Some(id), cut, .. }) = self.calls.by_id.get_mut(&*it.call_id) else {
-            return;
-        };
+        let is_new = !self.calls.by_id.contains_key(&*it.call_id);
+        if is_new && ledger.current_turn().is_none() {
+            return; // of a command that outlived its turn
+        }
+        let known = self.calls.by_id.entry(it.call_id.to_string()).or_default();
+        if is_new {
+            known.item(&it.call_id, ledger);
+        }
+        let Known { item: Some(id), cut, .. } = known else { return };
         let cut = &mut cut[usize::from(it.stream == sqeq::OutputStream::Stderr)];
         let (text, rest) = match cut.is_empty() {
             true => whole_characters(&bytes),
@@ -114,7 +120,7 @@ impl ProtoDriver {
             }
         };
         *cut = rest;
-        ledger.delta(id.as_str(), Stream::Output, &text);
+        ledger.grow(id, || meta(&it.call_id), Stream::Output, &text);
     }
 
     pub(super) fn review_begin(&mut self, it: &sqeq::EnteredReviewMode<'_>, ledger: &mut Ledger) {

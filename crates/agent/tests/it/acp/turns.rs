@@ -497,3 +497,22 @@ fn a_call_may_be_its_own_parent_and_parents_may_form_a_chain() {
         assert_eq!(stage.session.ledger().open_items().len(), 0);
     }
 }
+
+#[test]
+fn pieces_of_what_never_began_begin_it() {
+    let mut stage = running(Mode::Default);
+    let chunk = |kind: &str, text: &str| json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}});
+    stage.update(chunk("agent_thought_chunk", "hm"));
+    stage.update(json!({
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "never-begun",
+        "_meta": {"terminal_output": {"terminal_id": "never-begun", "data": "printed"}},
+    }));
+    stage.update(chunk("agent_message_chunk", "all "));
+    stage.update(chunk("agent_message_chunk", "of it"));
+    stage.end_turn("end_turn");
+    assert_eq!(stage.end().text.preview(), "all of it");
+    let text = stage.shown();
+    assert!(text.contains("printed"), "{text}");
+    assert_eq!(text.matches("item.started: agent_message").count(), 1, "{text}");
+}

@@ -314,3 +314,42 @@ fn threads_that_are_each_other_s_parents_are_nobody_s_work() {
     replay.end_turn("turn", "completed");
     assert_eq!(replay.session.ledger().open_items().len(), 0);
 }
+
+#[test]
+fn pieces_of_what_never_began_begin_it() {
+    let mut replay = running();
+    let mut piece = |method: &str, item: &str, text: &str| {
+        let params = json!({"threadId": "thread", "turnId": "turn", "itemId": item, "delta": text});
+        replay.tell(&json!({"method": method, "params": params}));
+    };
+    piece("item/reasoning/textDelta", "thought", "hm");
+    piece("item/commandExecution/outputDelta", "command", "printed");
+    piece("item/plan/delta", "plan", "first");
+    piece("item/agentMessage/delta", "said", "all ");
+    piece("item/agentMessage/delta", "said", "of it");
+    replay.end_turn("turn", "completed");
+    let text = shown(&replay);
+    assert!(text.contains("text \"all of it\""), "{text}");
+    for kind in ["reasoning", "command", "plan", "agent_message"] {
+        assert_eq!(text.matches(&format!("item.started: {kind}")).count(), 1, "{text}");
+        assert_eq!(text.matches(&format!("item.completed: {kind}")).count(), 1, "{text}");
+    }
+    assert!(text.contains("printed"), "{text}");
+}
+
+#[test]
+fn pieces_that_come_late_open_nothing_again() {
+    let mut replay = running();
+    let piece = json!({"method": "item/agentMessage/delta", "params": {"threadId": "thread", "turnId": "turn", "itemId": "m", "delta": "late"}});
+    let item = json!({"type": "agentMessage", "id": "m", "text": "whole"});
+    let params = json!({"threadId": "thread", "turnId": "turn", "item": item});
+    replay.tell(&json!({"method": "item/completed", "params": params}));
+    replay.tell(&piece);
+    replay.end_turn("turn", "completed");
+    let text = shown(&replay);
+    assert!(text.contains("text \"whole\"") && !text.contains("late"), "{text}");
+    // Nobody's text is kept, but it opens nothing that no turn would close.
+    replay.tell(&piece);
+    assert!(shown(&replay).contains("unparsed"), "{}", shown(&replay));
+    assert_eq!(replay.session.ledger().open_items().len(), 0);
+}

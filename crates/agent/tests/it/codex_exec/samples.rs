@@ -281,3 +281,29 @@ fn what_it_can_do_and_cannot_ask_is_said_first() {
     assert!(shown[1].contains("untrusted + workspace-write"), "{shown:?}");
     assert_eq!(started(new_thread(VERSION)).len(), 1, "nothing to say about a mode without asking");
 }
+
+#[test]
+fn pieces_of_what_never_began_begin_it() {
+    let mut old = after(
+        new_thread(Version(0, 42, 0)),
+        &[
+            r#"{"id":"0","msg":{"type":"agent_reasoning_delta","delta":"hm"}}"#,
+            r#"{"id":"0","msg":{"type":"agent_message_delta","delta":"all "}}"#,
+            r#"{"id":"0","msg":{"type":"agent_message_delta","delta":"of it"}}"#,
+            r#"{"id":"0","msg":{"type":"task_complete"}}"#,
+        ],
+    );
+    old.exit(&ExitInfo { code: Some(0), ..ExitInfo::default() });
+    assert_eq!(old.end().text.preview(), "all of it", "{}", old.shown());
+    assert!(old.shown().contains("item.completed: reasoning"), "{}", old.shown());
+    let mut new = after(
+        new_thread(Version(0, 166, 0)),
+        &[
+            r#"{"type":"turn.started"}"#,
+            r#"{"type":"item.updated","item":{"id":"item_0","type":"agent_message","text":"all of it"}}"#,
+            r#"{"type":"turn.completed","usage":{"input_tokens":1,"cached_input_tokens":0,"output_tokens":1}}"#,
+        ],
+    );
+    new.exit(&ExitInfo { code: Some(0), ..ExitInfo::default() });
+    assert_eq!(new.end().text.preview(), "all of it", "{}", new.shown());
+}
