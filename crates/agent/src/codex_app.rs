@@ -11,6 +11,7 @@ mod errand;
 mod item;
 mod news;
 mod order;
+mod review;
 mod say;
 mod setup;
 mod switchboard;

@@ -314,9 +314,9 @@ pub struct ErrorNews<'a> {
     /// What.
     #[serde(borrow)]
     pub error: TurnError<'a>,
-    /// It is tried again.
+    /// It is tried again; the oldest versions do not say.
     #[serde(default)]
-    pub will_retry: bool,
+    pub will_retry: Option<bool>,
 }
 
 /// Tokens were counted.

@@ -18,6 +18,7 @@ use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 use super::ask::{self, Asked};
 use super::errand::Errand;
 use super::order::commands;
+use super::review::Review;
 use crate::codex::{LOG_IN, Rules, SavedPrompt, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
@@ -45,6 +46,10 @@ pub(super) const GREETING: Duration = Duration::from_secs(45);
 
 /// How long the server has to begin the work at a goal. 0.166 needs 33 ms.
 pub(super) const GOAL_BEGINS: Duration = Duration::from_secs(2);
+
+/// How long the server has to end a turn after an error that it does not recover from. 0.166 needs
+/// no time at all.
+pub(super) const ERROR_ENDS: Duration = Duration::from_secs(2);
 
 /// `on-failure` is gone from this version on; what replaced it is `on-request`.
 pub(super) const WITHOUT_ON_FAILURE: Version = Version(0, 143, 0);
@@ -106,6 +111,8 @@ pub struct AppDriver {
     pub(super) errand: Option<TurnId>,
     /// A turn that is the work at a goal, if the server begins it.
     pub(super) goal: Option<TurnId>,
+    /// The turn is a review.
+    pub(super) review: Option<Review>,
     /// What was said in the middle of a turn that has no name yet.
     pub(super) unsteered: Vec<Prompt>,
     /// The turn was interrupted; the interrupt may wait for the turn's name.
@@ -123,6 +130,10 @@ pub struct AppDriver {
     pub(super) used_before: Option<Usage>,
     pub(super) used: Option<Usage>,
     pub(super) last_error: Option<Failure>,
+    /// The turn ends with that error, if the server does not end it soon.
+    pub(super) ends_by_error: bool,
+    /// The server's names of turns that ended without its word.
+    pub(super) given_up: HashSet<String>,
     /// The parts of reasoning that stream as a summary; raw text beside it is not shown.
     pub(super) summaries: HashMap<String, u64>,
     pub(super) compacted: bool,
@@ -208,6 +219,7 @@ impl AppDriver {
             nameless: VecDeque::new(),
             errand: None,
             goal: None,
+            review: None,
             unsteered: Vec::new(),
             is_interrupted: false,
             wants_interrupt: false,
@@ -218,6 +230,8 @@ impl AppDriver {
             used_before: None,
             used: None,
             last_error: None,
+            ends_by_error: false,
+            given_up: HashSet::new(),
             summaries: HashMap::new(),
             compacted: false,
             last_limit: None,
@@ -607,7 +621,7 @@ impl Driver for AppDriver {
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         let Some(turn) = ledger.current_turn().cloned() else { return };
-        self.last_error = None;
+        (self.last_error, self.ends_by_error) = (None, false);
         (self.is_interrupted, self.wants_interrupt) = (false, false);
         self.drop_unsteered(ledger);
         self.nameless.push_back(turn.clone());
@@ -728,6 +742,7 @@ impl Driver for AppDriver {
             return;
         }
         self.goal_rests(ledger);
+        self.error_stands(ledger);
         for call in std::mem::take(&mut self.retries) {
             self.send(call, ledger);
         }

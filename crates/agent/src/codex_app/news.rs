@@ -14,7 +14,7 @@ use tieline_wire::codex_app::{
 };
 use tieline_wire::jsonrpc::write::{self, Form};
 
-use super::driver::AppDriver;
+use super::driver::{AppDriver, ERROR_ENDS};
 use super::item;
 use crate::codex::{contents, failure, plan_status, usage};
 use crate::ledger::{Ledger, Meta, TurnEnd};
@@ -198,6 +198,9 @@ impl AppDriver {
         }
         // The model has answered.
         self.ask_around(ledger);
+        if parent.is_none() && self.is_told_by_review(it, is_over) {
+            return;
+        }
         let open = self.names.get(&*it.id).filter(|_| is_over);
         let whole = |text: &str| match open {
             Some(open) => ledger.whole_text(open.as_str(), text),
@@ -209,6 +212,15 @@ impl AppDriver {
         };
         let id = self.name(&it.id, ledger);
         let mut status = item::status(it, is_over);
+        if let ItemBody::Review { text, .. } = &mut body {
+            if is_over && self.is_interrupted {
+                status = ItemStatus::Cancelled;
+            } else if !is_over {
+                // What is to be looked at, which is not what was found.
+                *text = String::new().into();
+                self.entered_review(&id);
+            }
+        }
         // A tool that may not be called is a failed call on this wire.
         if matches!(status, ItemStatus::Declined | ItemStatus::Failed)
             && let Some(refused) = self.refused.remove(&*it.id)
@@ -267,6 +279,9 @@ impl AppDriver {
         if self.turns.iter().any(|(name, _)| *name == *news.turn.id) {
             return;
         }
+        if self.is_inner_turn(&news.turn) {
+            return;
+        }
         let turn = match self.nameless.front().cloned() {
             Some(turn) => turn,
             // A turn the server begins by itself.
@@ -276,22 +291,28 @@ impl AppDriver {
     }
 
     fn turn_completed(&mut self, turn: &Turn<'_>, ledger: &mut Ledger) {
+        self.ends_by_error = false;
+        if self.given_up.remove(&*turn.id) {
+            return; // it comes after all
+        }
         let mut ended: Vec<TurnId> =
             self.turns.extract_if(.., |(name, _)| *name == *turn.id).map(|(_, it)| it).collect();
         if ended.is_empty() {
             // Its name never came; it can only be the one that waits for it.
             ended.extend(self.nameless.pop_front());
         }
+        let is_well = turn.error.is_none() && self.last_error.is_none();
         let (status, error) = match &*turn.status {
             "completed" => (TurnStatus::Completed, None),
+            "" if is_well => (TurnStatus::Completed, None),
             "interrupted" => (TurnStatus::Interrupted, None),
             _ => (TurnStatus::Failed, Some(self.failure(turn))),
         };
         let end = TurnEnd {
             status,
             error,
-            stop_reason: Some(turn.status.to_string()),
-            text: turn.items.and_then(last_message),
+            stop_reason: Some(turn.status.to_string()).filter(|it| !it.is_empty()),
+            text: turn.items.and_then(last_message).or_else(|| self.review_text()),
             usage: self.spent(),
             duration_ms: turn.duration_ms,
             ..TurnEnd::completed(EndSignal::Wire)
@@ -340,6 +361,7 @@ impl AppDriver {
         if ledger.current_turn().is_some() {
             return;
         }
+        self.review = None;
         self.summaries.clear();
         self.refused.clear();
         self.names.clear();
@@ -424,7 +446,7 @@ impl AppDriver {
     fn error(&mut self, news: &ErrorNews<'_>, ledger: &mut Ledger) {
         self.ask_around(ledger);
         let error = &news.error;
-        if news.will_retry {
+        if news.will_retry == Some(true) {
             let details = error.additional_details.as_deref();
             let text = match details.filter(|details| !details.is_empty()) {
                 Some(details) => format!("{} ({details})", &*error.message),
@@ -434,9 +456,41 @@ impl AppDriver {
             self.cancel_texts(ledger);
             ledger.notice(NoticeLevel::Warning, "api_retry", text);
         } else {
-            // The turn's end tells it; this is for one that forgets to.
-            self.last_error = Some(failure(&error.message, error.codex_error_info));
+            self.final_error(failure(&error.message, error.codex_error_info), news, ledger);
         }
+    }
+
+    /// Nothing more comes of it. The turn's end tells it too; a server that forgets the end is not
+    /// waited for.
+    fn final_error(&mut self, failure: Failure, news: &ErrorNews<'_>, ledger: &mut Ledger) {
+        if ledger.current_turn().is_none() {
+            ledger.notice(NoticeLevel::Error, "agent_error", failure.message);
+            return;
+        }
+        self.last_error = Some(failure);
+        if news.will_retry == Some(false) {
+            self.ends_by_error = true;
+            ledger.wake_after(ERROR_ENDS);
+        }
+    }
+
+    /// The error was the last word of the turn.
+    pub(super) fn error_stands(&mut self, ledger: &mut Ledger) {
+        if !std::mem::take(&mut self.ends_by_error) {
+            return;
+        }
+        let Some(failure) = self.last_error.take() else { return };
+        let open =
+            self.turns.drain(..).chain(self.nameless.drain(..).map(|it| (String::new(), it)));
+        for (name, turn) in open.collect::<Vec<_>>() {
+            let usage = self.spent();
+            let end = TurnEnd { usage, ..TurnEnd::failed(failure.clone(), EndSignal::Wire) };
+            ledger.end_turn(&turn, end);
+            if !name.is_empty() {
+                self.given_up.insert(name);
+            }
+        }
+        self.tidy(ledger);
     }
 
     /// Texts that grow will not go on.

@@ -11,6 +11,7 @@ use super::driver::{
 };
 use super::errand::Errand;
 use super::order::{Order, order};
+use super::review::Review;
 use crate::codex::Rules;
 use crate::ledger::Ledger;
 use crate::servers;
@@ -94,6 +95,7 @@ impl AppDriver {
             let what = What::Settings(turn, prompt.clone(), self.rules());
             return self.call(what, "thread/settings/update", params, ledger);
         }
+        self.review = matches!(order, Order::Review(_)).then(Review::default);
         match &order {
             Order::Run(errand) => self.run(errand.clone(), turn, ledger),
             Order::Compact => {
@@ -287,6 +289,8 @@ impl AppDriver {
     pub(super) fn running(&mut self, ledger: &Ledger) -> Option<(String, String)> {
         self.turns.retain(|(_, turn)| ledger.is_open(turn));
         let (name, _) = self.turns.last()?;
+        let inner = self.review.as_ref().and_then(|review| review.inner_turn.as_ref());
+        let name = inner.unwrap_or(name);
         Some((self.thread.clone()?, name.clone()))
     }
 

@@ -3,6 +3,7 @@
 mod asks;
 mod errands;
 mod offers;
+mod reviews;
 mod rules;
 mod shared;
 mod turns;

@@ -41,6 +41,71 @@ fn an_end_of_another_shape_still_ends_the_turn() {
     assert!(text.contains("unparsed") && text.contains("turn.completed: Failed by Wire"), "{text}");
 }
 
+fn last_error(will_retry: bool) -> Value {
+    json!({"method": "error", "params": {
+        "threadId": "thread", "turnId": "turn", "willRetry": will_retry,
+        "error": {"message": "the disk is full", "codexErrorInfo": "other"},
+    }})
+}
+
+#[test]
+fn a_lone_error_ends_the_turn_with_its_words() {
+    let mut replay = running();
+    replay.tell(&last_error(false));
+    assert!(!shown(&replay).contains("turn.completed"), "the server may still end it");
+    replay.session.wake();
+    replay.settle();
+    let text = shown(&replay);
+    assert!(text.contains("turn.completed: Failed by Wire"), "{text}");
+    assert!(text.contains("the disk is full"), "{text}");
+    // An end that comes after all is not that of the next turn.
+    replay.outputs.clear();
+    replay.session.start_turn(&Prompt::text("again"));
+    replay.settle();
+    replay.end_turn("turn", "failed");
+    assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
+    replay.name_turn("next");
+    replay.end_turn("next", "completed");
+    assert!(shown(&replay).contains("turn.completed: Completed"), "{}", shown(&replay));
+}
+
+#[test]
+fn an_error_that_is_tried_again_ends_nothing() {
+    let mut replay = running();
+    replay.tell(&last_error(true));
+    replay.session.wake();
+    replay.settle();
+    assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
+}
+
+#[test]
+fn an_error_outside_of_a_turn_is_shown() {
+    let mut replay = ready(&launch(Mode::Default));
+    replay.tell(&last_error(false));
+    assert!(shown(&replay).contains("the disk is full"), "{}", shown(&replay));
+}
+
+#[test]
+fn an_end_without_a_status_is_what_its_error_says() {
+    for (error, status) in
+        [(Value::Null, "Completed by Wire"), (json!({"message": "no"}), "Failed by Wire")]
+    {
+        let mut replay = running();
+        let turn = json!({"id": "turn", "error": error});
+        let params = json!({"threadId": "thread", "turn": turn});
+        replay.tell(&json!({"method": "turn/completed", "params": params}));
+        assert!(shown(&replay).contains(status), "{}", shown(&replay));
+    }
+}
+
+#[test]
+fn the_server_is_told_the_version_of_the_product() {
+    let mut replay = Replay::new(&launch(Mode::Default));
+    let version = replay.take("initialize")["params"]["clientInfo"]["version"].clone();
+    assert_eq!(version, env!("CARGO_PKG_VERSION"));
+    assert_ne!(version, "0.0.0");
+}
+
 #[test]
 fn an_interrupt_waits_for_the_turn_s_name() {
     let mut replay = ready(&launch(Mode::Default));

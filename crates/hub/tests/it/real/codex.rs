@@ -3,6 +3,7 @@
 
 use tieline_event::{Configured, ConversationKey, FailureCode, Kind, Mode, TurnId, TurnStatus};
 use tieline_hub::{Conversation, Subscription};
+use tieline_testkit::model::Script;
 use tieline_testkit::probe;
 
 use super::scene::{HELLO, Ran, Scene, Setup, say, soon};
@@ -83,6 +84,45 @@ async fn commands_name_the_thread_and_show_its_mcp_servers() {
     let requests = scene.model.requests();
     let tiers: Vec<_> = requests.iter().map(|it| it.body["service_tier"].clone()).collect();
     assert!(tiers.contains(&serde_json::json!("priority")), "{tiers:?}");
+    scene.close().await;
+}
+
+/// What a reviewer answers.
+const FINDINGS: &str = r#"{"findings":[{"title":"[P1] Off by one","body":"The loop skips the last.",
+    "confidence_score":0.9,"priority":1,"code_location":{"absolute_file_path":"/w/a.rs",
+    "line_range":{"start":1,"end":2}}}],"overall_correctness":"patch is incorrect",
+    "overall_explanation":"One bug.","overall_confidence_score":0.8}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_ends_and_is_told_once() {
+    let scene = Scene::new(Wire::Codex).await;
+    scene.model.scenario("review", Script::say(FINDINGS));
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    let ran = say(&conversation, &mut live, "/review The loop. SCENARIO:review").await.completed();
+    assert!(ran.end.text.preview().contains("Off by one"), "{}", ran.story());
+    let (reviews, messages) = (ran.items("review"), ran.items("agent_message"));
+    assert_eq!((reviews.len(), messages.len()), (1, 0), "{}", ran.story());
+    let found = serde_json::to_string(&reviews[0]).unwrap();
+    assert!(found.contains("The loop skips the last."), "{found}");
+    // The session is free, and knows of the review.
+    let ran = say(&conversation, &mut live, "And now? SCENARIO:hello").await.completed();
+    assert_eq!(ran.end.text.preview(), HELLO);
+    assert!(scene.heard("Off by one") > 0);
+    scene.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_review_is_interrupted() {
+    let scene = Scene::new(Wire::Codex).await;
+    let gate = scene.model.gate("gated");
+    let (conversation, mut live) = scene.open(Mode::Default).await;
+    let turn = conversation.start_turn("/review Go. SCENARIO:gated:4".into()).await.unwrap();
+    gate.release(2);
+    gate.reached(2).await;
+    conversation.interrupt().await.unwrap();
+    end(&mut live, &turn).await.ended(TurnStatus::Interrupted);
+    gate.open();
+    say(&conversation, &mut live, "And now? SCENARIO:hello").await.completed();
     scene.close().await;
 }
 
