@@ -62,6 +62,8 @@ pub struct Resume<'a> {
     pub session: &'a str,
     /// Branch off from it, and leave it as it is.
     pub fork: bool,
+    /// Branch off from this [position](crate::Ledger::set_position) and leave out what came after it.
+    pub at: Option<&'a str>,
 }
 
 /// A started agent in waiting: its command line and its driver.

@@ -136,6 +136,8 @@ pub struct Ledger {
     requests: Vec<OpenRequest>,
     session: Option<String>,
     session_changed: bool,
+    /// The end of the last turn in the session, until it is taken.
+    position: Option<String>,
     /// What the native session had used by the end of its last turn.
     session_usage: Option<Usage>,
     frame: Option<FrameNo>,
@@ -262,6 +264,17 @@ impl Ledger {
     /// Takes the native session, when it changed.
     pub fn take_session_change(&mut self) -> Option<&str> {
         std::mem::take(&mut self.session_changed).then_some(self.session.as_deref()).flatten()
+    }
+
+    /// Takes the position, when it changed.
+    pub fn take_position(&mut self) -> Option<String> {
+        self.position.take()
+    }
+
+    /// The agent's name for where its session is now, at the end of a turn. Another conversation can
+    /// branch off from it later, when this one has gone on. Empty where nobody can.
+    pub fn set_position(&mut self, position: &str) {
+        self.position = Some(position.to_owned());
     }
 
     /// Queues bytes for the agent.

@@ -1,6 +1,7 @@
 //! The one owner of a conversation.
 
 mod clock;
+mod fork;
 mod publish;
 mod settings;
 
@@ -14,7 +15,7 @@ use tieline_event::{
     FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, Report,
     RequestId, Seq, Timestamp, TurnId,
 };
-use tieline_store::{Capped, ConversationChange, FrameBuf, Lease, RequestState, Store};
+use tieline_store::{Capped, ConversationChange, ForkedAt, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -62,6 +63,8 @@ pub(crate) struct Actor {
     /// The next process branches off from the native session.
     forks: bool,
     forked_from: Option<ConversationKey>,
+    /// How far that one had come, and the agent's name for that place.
+    forked_at: Option<(ForkedAt, Option<String>)>,
     title: Option<String>,
     /// The running agent.
     live: Option<Live>,
@@ -166,6 +169,7 @@ impl Actor {
             extras: Extras::default(),
             forks: row.forks,
             forked_from: row.forked_from.clone(),
+            forked_at: row.forked_at.map(|at| (at, row.position.clone())),
             title: row.title.clone(),
             live: None,
             ledger: Some(ledger),
@@ -436,6 +440,10 @@ impl Actor {
     /// Starts the agent, going on with its native session if there is one.
     async fn wake(&mut self, purpose: For) -> Result<(), Failure> {
         let agent = self.registry.agent(&self.agent, &self.workspace)?;
+        let at = match self.fork_place() {
+            Some(place) => place.position().await?,
+            None => None,
+        };
         let launch = Launch {
             workspace: &self.workspace,
             mode: self.mode,
@@ -443,7 +451,11 @@ impl Actor {
             model: self.model.as_deref(),
             effort: self.effort.as_deref(),
             extras: &self.extras,
-            resume: self.ledger().session().map(|session| Resume { session, fork: self.forks }),
+            resume: self.ledger().session().map(|session| Resume {
+                session,
+                fork: self.forks,
+                at: at.as_deref(),
+            }),
         };
         let plan = agent.launch(launch).await?;
         if plan.one_turn && purpose == For::Later {

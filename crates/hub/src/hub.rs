@@ -123,7 +123,8 @@ impl Hub {
     }
 
     /// Makes a conversation that branches off from another one: same agent, workspace, mode and
-    /// model; its first turn begins a native session with the other's memory, which stays as it is.
+    /// model; its first turn begins a native session with the other's memory as it is now. The other
+    /// one may go on or be deleted meanwhile.
     ///
     /// # Errors
     /// When the other one does not exist or has no session yet, when its agent cannot fork, or when
@@ -146,16 +147,18 @@ impl Hub {
             model: row.model.as_deref(),
             effort: row.effort.as_deref(),
             extras: Extras::NONE,
-            resume: Some(Resume { session: &session, fork: true }),
+            resume: Some(Resume { session: &session, fork: true, at: None }),
         };
-        agent.launch(launch).await.map_err(|failure| match failure.code {
+        let plan = agent.launch(launch).await.map_err(|failure| match failure.code {
             FailureCode::BadRequest => Error::Refused(failure.to_string()),
             _ => Error::Agent(failure),
         })?;
+        // An agent within this process has its memory in the store; others keep their own.
+        let copies_journal = plan.inside.is_some();
         let claim = self.inner.owners.reserve(to).await;
         let claim = claim.map_err(|_| exists_already(to))?;
         let (inner, from) = (Arc::clone(&self.inner), from.clone());
-        let fork = move || inner.fork(row, Fork { session, from }, claim.key());
+        let fork = move || inner.fork(row, Fork { session, from, copies_journal }, claim.key());
         tokio::task::spawn_blocking(fork).await.map_err(|_| Error::Closed)?
     }
 

@@ -80,6 +80,9 @@ pub struct ConversationChange {
     /// The agent's session; `Some(None)` forgets it and keeps the history. Either way nothing is
     /// to be forked any more.
     pub native_session: Option<Option<String>>,
+    /// The agent's name for the end of its last turn, empty where it has none. A session that changes
+    /// without it has none.
+    pub position: Option<String>,
     /// A line for a list of conversations.
     pub title: Option<String>,
     /// The number the next turn gets.

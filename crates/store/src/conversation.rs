@@ -27,8 +27,13 @@ pub struct Conversation {
     pub native_session: Option<String>,
     /// The next process branches off from that session instead of going on with it.
     pub forks: bool,
+    /// The agent's name for the end of the last turn in its session; where it forks, the place to
+    /// branch off from.
+    pub position: Option<String>,
     /// The conversation it branched off from.
     pub forked_from: Option<ConversationKey>,
+    /// How far that one had come.
+    pub forked_at: Option<ForkedAt>,
     /// A line for a list of conversations.
     pub title: Option<String>,
     /// JSON about the task it is for.
@@ -80,13 +85,24 @@ pub struct NewConversation {
     pub fork: Option<Fork>,
 }
 
-/// Where a conversation branches off.
+/// Where a conversation branches off: from the end of what the other one has at this moment.
 #[derive(Debug, Clone)]
 pub struct Fork {
     /// The agent's session.
     pub session: String,
     /// Whose it is.
     pub from: ConversationKey,
+    /// The agent's memory is in our journal: the new conversation gets a copy of it.
+    pub copies_journal: bool,
+}
+
+/// How far a conversation had come when another one branched off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForkedAt {
+    /// Turns it had had, the one that ran included.
+    pub turn: u64,
+    /// Its last event.
+    pub seq: Seq,
 }
 
 /// Which conversations to list, the most recently active first.
@@ -121,7 +137,7 @@ pub(crate) struct Stored {
 
 const COLUMNS: &str = "id, key, agent, workspace, mode, model, native_session, title, created, \
     updated, next_turn, next_seq, next_frame, epoch, lease_owner, policy, fork, forked_from, effort, \
-    task";
+    task, position, forked_at_turn, forked_at_seq";
 
 pub(crate) fn find(
     connection: &Connection,
@@ -165,6 +181,8 @@ fn read(row: &Row<'_>) -> Result<Stored, Error> {
         serde_json::from_str(&json).map_err(|_| Error::Unknown { what: "policy", found: json })
     });
     let forked_from: Option<String> = row.get(17)?;
+    let (turn, seq): (Option<i64>, Option<i64>) = (row.get(21)?, row.get(22)?);
+    let forked_at = turn.zip(seq);
     let conversation = Conversation {
         key: ConversationKey::new(&key)
             .map_err(|_| Error::Unknown { what: "conversation key", found: key })?,
@@ -177,6 +195,9 @@ fn read(row: &Row<'_>) -> Result<Stored, Error> {
         native_session: row.get(6)?,
         forks: row.get(16)?,
         forked_from: forked_from.and_then(|key| ConversationKey::new(&key).ok()),
+        position: row.get::<_, Option<String>>(20)?.filter(|it| !it.is_empty()),
+        forked_at: forked_at
+            .map(|(turn, seq)| ForkedAt { turn: from_sql(turn), seq: Seq(from_sql(seq)) }),
         title: row.get(7)?,
         task: row.get(19)?,
         created: Timestamp::from_millis(row.get(8)?),

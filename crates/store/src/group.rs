@@ -323,6 +323,7 @@ fn write_change(
         model,
         effort,
         native_session,
+        position,
         title,
         next_turn,
         task,
@@ -344,7 +345,8 @@ fn write_change(
              next_turn = coalesce(?10, next_turn),
              policy = iif(?11, ?12, policy),
              effort = iif(?13, ?14, effort),
-             task = coalesce(?15, task)
+             task = coalesce(?15, task),
+             position = coalesce(?16, iif(?7, NULL, position))
              WHERE id = ?1",
         )?
         .execute((
@@ -363,6 +365,7 @@ fn write_change(
             effort.is_some(),
             effort.as_ref().and_then(Option::as_ref),
             task,
+            position,
         ))?;
     Ok(())
 }

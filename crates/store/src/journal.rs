@@ -116,6 +116,16 @@ impl Store {
     }
 }
 
+/// Copies what a session has so far to another name, within the writer's transaction.
+pub(crate) fn copy(connection: &Connection, from: &str, id: i64, to: &str) -> Result<(), Error> {
+    connection.execute(
+        "INSERT INTO journal (conversation, session, body)
+         SELECT ?2, ?3, body FROM journal WHERE session = ?1 ORDER BY id",
+        (from, id, to),
+    )?;
+    Ok(())
+}
+
 /// Writes an entry within the writer's transaction.
 pub(crate) fn insert(connection: &Connection, id: i64, entry: &JournalEntry) -> Result<(), Error> {
     connection

@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::{Connection, TransactionBehavior};
 use tieline_event::{ConversationKey, Epoch, FrameNo, Seq, Timestamp};
 
-use crate::conversation::{self, Conversation, Fork, NewConversation, Stored};
+use crate::conversation::{self, Conversation, Fork, ForkedAt, NewConversation, Stored};
 use crate::error::Error;
+use crate::journal;
 use crate::number::to_sql;
 use crate::owner::{self, Owner};
 
@@ -133,16 +134,14 @@ fn create(
     let NewConversation { agent, workspace, mode, policy, model, effort, fork } = new;
     let policy = policy.map(|policy| serde_json::to_string(&policy)).transpose();
     let policy = policy.map_err(Error::json("policy"))?;
-    let (session, from) = match fork {
-        Some(Fork { session, from }) => (Some(session), Some(from.as_str())),
-        None => (None, None),
-    };
+    let branch = fork.as_ref().map(|fork| Branch::of(connection, fork)).transpose()?;
     let now = Timestamp::now().as_millis();
     connection.execute(
         "INSERT INTO conversations
          (key, agent, workspace, mode, model, created, updated, epoch, lease_owner, lease_since,
-          policy, native_session, fork, forked_from, effort)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6, ?8, ?9, ?9 IS NOT NULL, ?10, ?11)",
+          policy, native_session, fork, forked_from, effort, position, forked_at_turn, forked_at_seq)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 1, ?7, ?6, ?8, ?9, ?9 IS NOT NULL, ?10, ?11, ?12, ?13,
+          ?14)",
         (
             key.as_str(),
             agent,
@@ -152,12 +151,48 @@ fn create(
             now,
             owner,
             policy,
-            session,
-            from,
+            branch.as_ref().map(|it| &it.session),
+            branch.as_ref().map(|it| it.from.as_str()),
             effort,
+            branch.as_ref().and_then(|it| it.position.as_ref()),
+            branch.as_ref().map(|it| to_sql(it.at.turn)),
+            branch.as_ref().map(|it| to_sql(it.at.seq.0)),
         ),
     )?;
+    if let Some(Fork { session, copies_journal: true, .. }) = fork {
+        let id = connection.last_insert_rowid();
+        // A name that no other session has, for as long as there are entries under it.
+        let copy = format!("{session}#{id}");
+        journal::copy(connection, session, id, &copy)?;
+        let sql = "UPDATE conversations SET native_session = ?2 WHERE id = ?1";
+        connection.execute(sql, (id, copy))?;
+    }
     Ok(())
+}
+
+/// Where a new conversation begins, in what another one has within this transaction.
+struct Branch {
+    session: String,
+    position: Option<String>,
+    from: ConversationKey,
+    at: ForkedAt,
+}
+
+impl Branch {
+    fn of(connection: &Connection, fork: &Fork) -> Result<Self, Error> {
+        let other = conversation::find(connection, &fork.from)?;
+        let Stored { conversation: other, .. } =
+            other.ok_or_else(|| Error::NoConversation(fork.from.clone()))?;
+        let at = ForkedAt { turn: other.n_turns(), seq: Seq(other.n_events()) };
+        let is_same = other.native_session.as_deref() == Some(&*fork.session);
+        let position = other.position.clone().filter(|_| is_same);
+        let session = fork.session.clone();
+        // One that has had no turn branches off at the same place.
+        match (other.forks && is_same, other.forked_from, other.forked_at) {
+            (true, Some(from), Some(at)) => Ok(Self { session, position, from, at }),
+            _ => Ok(Self { session, position, from: fork.from.clone(), at }),
+        }
+    }
 }
 
 /// Gives the lease up, if it is still held.

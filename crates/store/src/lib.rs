@@ -51,7 +51,7 @@ use std::time::Duration;
 pub use batch::{Batch, ConversationChange, NewEvent, RequestChange};
 pub use check::Stats;
 pub use commit::Commit;
-pub use conversation::{Conversation, Filter, Fork, NewConversation};
+pub use conversation::{Conversation, Filter, Fork, ForkedAt, NewConversation};
 pub use error::{Error, Rejected};
 pub use files::default_dir;
 pub use frame::{Direction, FrameBuf, FrameRef, Frames};

@@ -153,6 +153,8 @@ pub struct Assistant<'a> {
     pub error: Option<&'a RawValue>,
     /// The message was cut off by an interrupt.
     pub aborted: bool,
+    /// The agent's name for this place of its session.
+    pub uuid: Option<Str<'a>>,
 }
 
 /// A `user` frame.

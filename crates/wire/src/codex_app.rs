@@ -221,6 +221,9 @@ pub struct Thread<'a> {
     /// Its name.
     #[serde(borrow, default)]
     pub name: Option<Str<'a>>,
+    /// Its turns, where they were asked for.
+    #[serde(borrow, default)]
+    pub turns: Option<&'a RawValue>,
 }
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
@@ -275,6 +278,9 @@ pub struct Turn<'a> {
     /// Its id.
     #[serde(borrow)]
     pub id: Str<'a>,
+    /// The turn within which it began.
+    #[serde(borrow, default)]
+    pub root_turn_id: Option<Str<'a>>,
     /// `inProgress`, `completed`, `interrupted`, `failed`.
     #[serde(borrow, default)]
     pub status: Str<'a>,

@@ -50,6 +50,8 @@ pub struct ClaudeDriver {
     steps: BTreeMap<u64, PlanEntry>,
     /// The agent's word for what went wrong with the provider.
     last_error: Option<String>,
+    /// The place in the session of the last message of the agent itself.
+    pub(super) position: Option<String>,
     interrupted: bool,
     /// The turn is to be interrupted as soon as it has begun: before that the agent knows no turn.
     wants_interrupt: bool,
@@ -104,6 +106,7 @@ impl ClaudeDriver {
             notified: false,
             steps: BTreeMap::new(),
             last_error: None,
+            position: None,
             interrupted: false,
             wants_interrupt: false,
             spent_usd: None,
@@ -280,6 +283,9 @@ impl ClaudeDriver {
             }
         }
         let parent = frame.parent.as_deref().map(ItemId::from);
+        if parent.is_none() && !frame.aborted {
+            self.position = frame.uuid.as_deref().map(str::to_owned);
+        }
         let message = frame.message.id.as_deref().unwrap_or_default();
         if parent.is_none()
             && frame.message.model.as_deref() != Some("<synthetic>")
@@ -502,6 +508,8 @@ impl ClaudeDriver {
             outcome::of_turn(frame, last_error.as_deref(), self.interrupted, usage, open_tasks);
         (self.interrupted, self.wants_interrupt) = (false, false);
         ledger.end_turn(&turn, end);
+        // Empty after a compaction, behind which nobody can branch off.
+        ledger.set_position(self.position.as_deref().unwrap_or_default());
         if ledger.current_turn().is_none() {
             self.blocks.clear();
             self.streaming.clear();

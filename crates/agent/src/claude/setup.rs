@@ -114,10 +114,13 @@ impl Claude {
         if let Some(effort) = launch.effort {
             add(&["--effort", checked_argument("effort", effort)?]);
         }
-        if let Some(Resume { session, fork }) = launch.resume {
+        if let Some(Resume { session, fork, at }) = launch.resume {
             add(&["--resume", checked_argument("session id", session)?]);
             if fork {
                 add(&["--fork-session"]);
+            }
+            if let Some(at) = at {
+                add(&["--resume-session-at", checked_argument("message id", at)?]);
             }
         }
         for directory in &launch.extras.directories {

@@ -11,7 +11,9 @@ use tieline_event::{
     McpServer, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt, RequestId, TurnId,
     TurnStatus, Usage,
 };
-use tieline_wire::codex_app::{Account, Initialized, Model, Models, Opened, Skills, TurnNews};
+use tieline_wire::codex_app::{
+    Account, Initialized, Model, Models, Opened, Skills, Turn, TurnNews,
+};
 use tieline_wire::jsonrpc::write::{self, Form};
 use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 
@@ -75,6 +77,8 @@ pub struct AppDriver {
     /// The model in use, as the server tells it.
     pub(super) model_in_use: Option<String>,
     pub(super) resume: Option<(String, bool)>,
+    /// The turn after which the thread branches off, where that is not its last one.
+    pub(super) fork_after: Option<String>,
     calls: Calls<Call>,
     /// Calls that an overloaded server is asked again when we are woken.
     retries: Vec<Call>,
@@ -192,6 +196,7 @@ impl AppDriver {
             model: launch.model.map(str::to_owned),
             model_in_use: None,
             resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
+            fork_after: launch.resume.and_then(|resume| resume.at).map(str::to_owned),
             calls: Calls::numbered_from(first_id),
             retries: Vec::new(),
             asked: HashMap::new(),
@@ -296,6 +301,15 @@ impl AppDriver {
         match what {
             What::Initialize => self.initialized(serde_json::from_str(text).ok(), ledger),
             What::Open(told) => match serde_json::from_str::<Opened<'_>>(text) {
+                Ok(opened) if !self.is_cut(opened.thread.turns) => {
+                    let text = format!(
+                        "Codex {} cannot branch off from an earlier turn, and the other \
+                         conversation went on",
+                        self.version
+                    );
+                    let failure = Failure::new(FailureCode::BadRequest, text);
+                    self.cannot_open(failure.hint("fork it again as it is now"), ledger);
+                }
                 Ok(opened) => {
                     self.told = told;
                     self.opened(&opened, ledger);
@@ -454,6 +468,17 @@ impl AppDriver {
         if self.nameless.is_empty() {
             self.ask_around(ledger);
         }
+    }
+
+    /// Whether a thread ends where it is to branch off. Versions that do not know how to leave turns
+    /// out take all of them.
+    fn is_cut(&self, turns: Option<&RawValue>) -> bool {
+        let Some(last) = &self.fork_after else { return true };
+        let turns = turns.and_then(|raw| serde_json::from_str::<Vec<Turn<'_>>>(raw.get()).ok());
+        let turns = turns.unwrap_or_default();
+        let mut after = turns.iter().rev().take_while(|turn| *turn.id != **last);
+        // The turn of a review has another one within it.
+        after.all(|turn| turn.root_turn_id.as_deref() == Some(last))
     }
 
     /// What the server has to offer. It looks for that in files and is slowed by it, so the first

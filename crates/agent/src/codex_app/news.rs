@@ -328,6 +328,7 @@ impl AppDriver {
         for turn in ended {
             ledger.end_turn(&turn, end.clone());
         }
+        ledger.set_position(&turn.id);
         if let Some(used) = &self.used {
             ledger.set_session_usage(used.clone());
         }

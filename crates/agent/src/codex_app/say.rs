@@ -56,8 +56,11 @@ impl AppDriver {
             None => "thread/start",
             Some((session, fork)) => {
                 params["threadId"] = json!(session);
-                // The history is ours already.
-                params["excludeTurns"] = json!(true);
+                // The history is ours already; where it is cut, its turns show whether it was.
+                params["excludeTurns"] = json!(self.fork_after.is_none());
+                if let Some(turn) = &self.fork_after {
+                    params["lastTurnId"] = json!(turn);
+                }
                 if *fork { "thread/fork" } else { "thread/resume" }
             }
         };

@@ -148,7 +148,7 @@ pub(super) fn arguments(
     if let Some(notify) = &codex.notify {
         add(&["-c", &notify_override(notify)]);
     }
-    if let Some(Resume { session, fork }) = launch.resume {
+    if let Some(Resume { session, fork, .. }) = launch.resume {
         if fork && !dialect.forks {
             return Err(Failure::new(
                 FailureCode::BadRequest,

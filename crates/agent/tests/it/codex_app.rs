@@ -182,7 +182,7 @@ fn launch_of(recording: &Recording) -> (Option<String>, Mode) {
 
 fn replay(recording: &Recording) -> Replay {
     let (session, mode) = launch_of(recording);
-    let resume = session.as_deref().map(|session| Resume { session, fork: false });
+    let resume = session.as_deref().map(|session| Resume { session, fork: false, at: None });
     let mut replay = Replay::new(&Launch { resume, ..launch(mode) });
     let mut said = recording.said.iter().peekable();
     let mut expected = Vec::new();

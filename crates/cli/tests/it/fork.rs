@@ -1,3 +1,6 @@
+use tieline_testkit::model::ModelServer;
+use tokio::runtime::Runtime;
+
 use crate::tieline::Tieline;
 
 /// A Claude Code that notes its arguments and plays a recording.
@@ -64,4 +67,36 @@ fn a_fork_of_the_demo_goes_on_in_its_script() {
     tieline.run(&["fork", "old", "new"]).succeeds();
     let went_on = tieline.run(&["run", "-c", "new", "and now?"]).succeeds();
     assert!(went_on.out.contains("You said: and now?"), "{}", went_on.out);
+}
+
+#[test]
+fn a_fork_of_the_demo_outlives_the_other() {
+    let tieline = Tieline::new();
+    tieline.run(&["run", "--agent", "demo", "-c", "old", "hi"]).succeeds();
+    tieline.run(&["fork", "old", "new"]).succeeds();
+    tieline.run(&["delete", "-y", "old"]).succeeds();
+    let went_on = tieline.run(&["run", "-c", "new", "and now?"]).succeeds();
+    assert!(went_on.out.contains("You said: and now?"), "{}", went_on.out);
+}
+
+#[test]
+fn a_fork_of_the_engine_has_nothing_of_what_is_said_later() {
+    let runtime = Runtime::new().unwrap();
+    let model = runtime.block_on(ModelServer::start());
+    let tieline = Tieline::new().with("OPENAI_BASE_URL", &format!("{}/v1", model.url()));
+    let run = |key: &str, prompt: &str| {
+        let args = ["run", "--agent", "engine", "--model", "qwen3", "-c", key, prompt];
+        tieline.run(&args).succeeds();
+    };
+    run("old", "FIRST SCENARIO:hello");
+    tieline.run(&["fork", "old", "new"]).succeeds();
+    tieline.run(&["fork", "old", "other"]).succeeds();
+    run("old", "SECOND SCENARIO:hello");
+    run("new", "CHILD SCENARIO:hello");
+    let heard = || model.requests().last().unwrap().body.to_string();
+    assert!(heard().contains("FIRST") && heard().contains("CHILD"), "{}", heard());
+    assert!(!heard().contains("SECOND"), "{}", heard());
+    tieline.run(&["delete", "-y", "old"]).succeeds();
+    run("other", "SIBLING SCENARIO:hello");
+    assert!(heard().contains("FIRST") && !heard().contains("SECOND"), "{}", heard());
 }

@@ -54,6 +54,9 @@ impl Actor {
             self.forks = false;
             self.change().native_session = Some(Some(session));
         }
+        if let Some(position) = self.ledger_mut().take_position() {
+            self.change().position = Some(position);
+        }
         let mut batch = Batch {
             frames: frames.unwrap_or_default(),
             blobs: std::mem::take(&mut self.blobs),

@@ -84,6 +84,8 @@ macro_rules! cell {
 
 const NO_DIALOGUE: &str = "`exec` takes no answers";
 const NO_RESUME: &str = "`proto` of this version cannot go on with a session";
+const NO_PLACE: &str =
+    "it branches off at the end alone: once the other one went on, the turn fails";
 const NO_QUESTIONS: &str = "this version's model has no tool to ask with";
 
 table! {
@@ -119,6 +121,9 @@ table! {
             yes yes yes yes yes;
         fork "A conversation branches off" sessions:
             yes yes yes ("`proto` has no word for it", sessions::no_fork) yes;
+        fork_is_a_snapshot "A branch has nothing of what the other one does later" sessions:
+            yes yes (NO_PLACE, sessions::fork_is_refused_later) ("`proto` has no word for it")
+            (NO_PLACE, sessions::fork_is_refused_later);
         sleep "An idle agent is put to sleep and resumed unseen" sessions: yes yes yes (NO_RESUME) yes;
         mode_and_model "Mode and model change between turns" sessions: yes yes yes yes yes;
         effort "The effort is chosen, and changes between turns" sessions: yes yes yes yes yes;

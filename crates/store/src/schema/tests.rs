@@ -16,6 +16,7 @@ fn released_steps_are_never_changed() {
             "c1c7f49ed78cfe019774b532fa8182a539ab64aa81d4342627bf18305be8dbe3",
             "bc2712490d70288d8d880fe59874b14eaedd1dc93391d0373b5f83212e39c815",
             "65b0125507f352f4eb30f6d5964ae8d3fbc4496afb5fd097c9da845e723547a8",
+            "f9e4c35238cc539f7900a01e7aabbb5c02642f9ffad51b01c210c992693c97bc",
         ]
     );
 }

@@ -5,6 +5,8 @@ mod append;
 #[cfg(test)]
 mod files;
 #[cfg(test)]
+mod fork;
+#[cfg(test)]
 mod frames;
 #[cfg(test)]
 mod full;

@@ -39,6 +39,7 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
             session_id,
             error: envelope.error,
             aborted: envelope.aborted.unwrap_or(false),
+            uuid: envelope.uuid,
         }),
         "user" => Frame::User(User {
             message: envelope.message.0.ok_or_else(|| missing("message"))?,
@@ -186,6 +187,8 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
     #[serde(default)]
     aborted: Option<bool>,
+    #[serde(borrow, default)]
+    uuid: Option<Str<'a>>,
     #[serde(borrow, default)]
     tool_use_result: Option<&'a RawValue>,
     #[serde(borrow, default)]

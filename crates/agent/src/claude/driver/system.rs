@@ -182,6 +182,7 @@ impl ClaudeDriver {
     }
 
     pub(super) fn compacted(&mut self, frame: &claude::System<'_>, ledger: &mut Ledger) {
+        self.position = None;
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Metadata {

@@ -91,7 +91,7 @@ fn each_version_goes_on_and_branches_off_in_its_own_words() {
     ];
     let lines = versions.into_iter().flat_map(|version| {
         [false, true].map(|fork| {
-            let resume = Some(Resume { session: SESSION, fork });
+            let resume = Some(Resume { session: SESSION, fork, at: None });
             let launch = Launch { resume, ..launch(Mode::AcceptEdits) };
             (format!("{version} fork {fork}"), line(&codex, version, &launch))
         })
@@ -172,7 +172,7 @@ fn arguments_that_contradict_the_conversation_are_refused() {
     assert!(line(&codex(&["--model-x"]), NEW, &with_model).is_ok());
     assert!(line(&codex(&["--skip-git-repo-check"]), NEW, &launch(Mode::Default)).is_ok());
     refused(&[], &Launch { model: Some("--yolo"), ..launch(Mode::Default) });
-    let resume = Some(Resume { session: "--last", fork: false });
+    let resume = Some(Resume { session: "--last", fork: false, at: None });
     refused(&[], &Launch { resume, ..launch(Mode::Default) });
 }
 

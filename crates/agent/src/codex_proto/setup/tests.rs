@@ -49,13 +49,13 @@ fn a_version_that_would_take_the_command_for_a_prompt_is_not_started() {
 
 #[test]
 fn a_version_that_cannot_resume_never_begins_a_new_session_unasked() {
-    let resume = Resume { session: ID, fork: false };
+    let resume = Resume { session: ID, fork: false, at: None };
     for version in [Version(0, 42, 0), Version(0, 36, 0)] {
         let failure = words(version, Some(resume), Env::empty()).unwrap_err();
         assert_eq!(failure.code, FailureCode::SessionUnknown);
         assert!(failure.to_string().contains("--fresh"), "{failure}");
     }
-    let fork = Resume { session: ID, fork: true };
+    let fork = Resume { session: ID, fork: true, at: None };
     let failure = words(Version(0, 34, 0), Some(fork), Env::empty()).unwrap_err();
     assert_eq!(failure.code, FailureCode::BadRequest);
 }
@@ -69,11 +69,11 @@ fn an_older_version_is_told_the_file_of_the_session() {
     std::fs::write(day.join(format!("rollout-2026-11-15T23-20-49-{ID}.jsonl")), "").unwrap();
     let mut env = Env::empty();
     env.set("CODEX_HOME", home.path());
-    let known = Resume { session: ID, fork: false };
+    let known = Resume { session: ID, fork: false, at: None };
     let line = words(Version(0, 34, 0), Some(known), env.clone()).unwrap();
     let end = format!("15/rollout-2026-11-15T23-20-49-{ID}.jsonl\"");
     assert!(line.contains("-c experimental_resume=\"/") && line.ends_with(&end), "{line}");
-    let gone = Resume { session: "01a1e183-0000", fork: false };
+    let gone = Resume { session: "01a1e183-0000", fork: false, at: None };
     let failure = words(Version(0, 34, 0), Some(gone), env).unwrap_err();
     assert_eq!(failure.code, FailureCode::SessionUnknown);
 }

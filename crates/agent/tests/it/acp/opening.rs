@@ -159,7 +159,7 @@ fn planning_may_be_a_switch_of_its_own() {
 }
 
 fn resuming(capabilities: Value, fork: bool) -> Stage {
-    let resume = Some(Resume { session: "s1", fork });
+    let resume = Some(Resume { session: "s1", fork, at: None });
     let mut stage = Stage::new(&Launch { resume, ..launch(Mode::Default) });
     stage.start_turn("go on");
     stage.respond("initialize", json!({"protocolVersion": 1, "agentCapabilities": capabilities}));

@@ -77,7 +77,7 @@ fn the_agent_judges_itself_until_the_mode_is_another() {
 #[test]
 fn a_thread_that_was_left_judging_itself_asks_again_in_another_mode() {
     let resumed = |mode| {
-        let resume = Some(Resume { session: "thread", fork: false });
+        let resume = Some(Resume { session: "thread", fork: false, at: None });
         let mut replay = Replay::new(&Launch { resume, ..launch(mode) });
         let id = replay.take("initialize")["id"].clone();
         replay.tell(&json!({"id": id, "result": {"userAgent": "x/0.166.0 (y)"}}));

@@ -144,7 +144,7 @@ fn a_message_that_comes_too_late_for_its_turn_begins_one() {
 
 #[test]
 fn a_thread_that_is_gone_is_an_error_and_the_next_turn_asks_again() {
-    let resume = Some(Resume { session: "gone", fork: false });
+    let resume = Some(Resume { session: "gone", fork: false, at: None });
     let mut replay = Replay::new(&Launch { resume, ..launch(Mode::Default) });
     replay.session.start_turn(&Prompt::text("go"));
     let id = replay.take("initialize")["id"].clone();
@@ -164,7 +164,7 @@ fn a_thread_that_is_gone_is_an_error_and_the_next_turn_asks_again() {
 
 #[test]
 fn a_thread_that_goes_on_counts_only_what_is_new() {
-    let resume = Some(Resume { session: "thread", fork: false });
+    let resume = Some(Resume { session: "thread", fork: false, at: None });
     let mut replay = Replay::new(&Launch { resume, ..launch(Mode::Default) });
     let before =
         tieline_event::Usage { input_tokens: 600, output_tokens: 50, ..Default::default() };
@@ -190,7 +190,7 @@ fn a_thread_that_goes_on_counts_only_what_is_new() {
 
 #[test]
 fn what_a_version_does_not_know_is_said_in_a_sentence() {
-    let resume = Some(Resume { session: "old", fork: true });
+    let resume = Some(Resume { session: "old", fork: true, at: None });
     let mut replay = Replay::new(&Launch { resume, ..launch(Mode::Default) });
     replay.session.start_turn(&Prompt::text("go"));
     let id = replay.take("initialize")["id"].clone();

@@ -120,6 +120,43 @@ pub(super) async fn fork(wire: Wire) {
     assert_ne!(session(key()).unwrap(), session(branch()).unwrap());
 }
 
+/// What was said in the other one after the fork is not in the branch, even when the other one is
+/// gone.
+pub(super) async fn fork_is_a_snapshot(wire: Wire) {
+    for is_deleted in [false, true] {
+        let scene = Scene::new(wire).await;
+        scene.run(Mode::Default, MANGO).await.completed();
+        scene.hub.fork(&key(), &branch()).await.unwrap();
+        scene.run(Mode::Default, "The word is PAPAYA. SCENARIO:hello").await.completed();
+        if is_deleted {
+            scene.hub.delete(&key()).await.unwrap();
+        }
+        let branched = scene.hub.conversation(&branch(), OpenOptions::default()).await.unwrap();
+        let mut live = branched.subscribe(branched.last_seq());
+        say(&branched, &mut live, "The word is KIWI. SCENARIO:hello").await.completed();
+        let heard = |word| scene.heard_beside("KIWI", word);
+        assert_eq!((heard("MANGO"), heard("PAPAYA")), (1, 0), "deleted: {is_deleted}");
+        say(&branched, &mut live, "Again. SCENARIO:hello").await.completed();
+        assert_eq!((heard("KIWI"), heard("PAPAYA")), (1, 0), "deleted: {is_deleted}");
+        scene.close().await;
+    }
+}
+
+/// The wire has no word for an earlier place, and a branch that would have more says so.
+pub(super) async fn fork_is_refused_later(wire: Wire) {
+    let scene = Scene::new(wire).await;
+    scene.run(Mode::Default, MANGO).await.completed();
+    scene.hub.fork(&key(), &branch()).await.unwrap();
+    scene.run(Mode::Default, "The word is PAPAYA. SCENARIO:hello").await.completed();
+    let branched = scene.hub.conversation(&branch(), OpenOptions::default()).await.unwrap();
+    let mut live = branched.subscribe(branched.last_seq());
+    let ran = say(&branched, &mut live, "The word is KIWI. SCENARIO:hello").await;
+    let error = ran.ended(TurnStatus::Failed).end.error.unwrap();
+    assert_eq!(error.code, FailureCode::BadRequest, "{error:?}");
+    assert!(error.message.contains("went on"), "{error:?}");
+    scene.close().await;
+}
+
 /// Asked to fork, it says no, and nothing is made.
 pub(super) async fn no_fork(wire: Wire) {
     let scene = Scene::new(wire).await;
