@@ -139,7 +139,66 @@ pub enum ItemBody {
     Review {
         /// The text.
         text: Text,
+        /// The same for programs, where the agent tells it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        outcome: Option<Box<ReviewOutcome>>,
     },
+}
+
+/// What a review concluded, for programs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReviewOutcome {
+    /// What the reviewer found, in its order.
+    pub findings: Vec<ReviewFinding>,
+    /// Whether the changes are right, in the agent's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correctness: Option<String>,
+    /// Why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Text>,
+    /// How sure the reviewer is of that, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+}
+
+/// One thing that a review found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReviewFinding {
+    /// One line for a person.
+    pub title: String,
+    /// The whole explanation.
+    pub body: Text,
+    /// How sure the reviewer is, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// How much it matters: 0 is the most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
+    /// The file, as the agent names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The lines it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineSpan>,
+}
+
+/// Lines of a file, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LineSpan {
+    /// The first line.
+    pub first: u64,
+    /// The last line, which belongs to it.
+    pub last: u64,
+}
+
+impl ReviewOutcome {
+    /// Moves every large text to the sink.
+    fn externalize(&mut self, sink: &mut dyn BlobSink) {
+        let bodies = self.findings.iter_mut().map(|finding| &mut finding.body);
+        bodies.chain(&mut self.explanation).for_each(|text| text.externalize(sink));
+    }
 }
 
 /// Where a tool comes from.
@@ -300,8 +359,13 @@ impl Item {
             ItemBody::AgentMessage { text }
             | ItemBody::Reasoning { text, .. }
             | ItemBody::Plan { text }
-            | ItemBody::Review { text }
             | ItemBody::Command { output: text, .. } => text.externalize(sink),
+            ItemBody::Review { text, outcome } => {
+                text.externalize(sink);
+                if let Some(outcome) = outcome {
+                    outcome.externalize(sink);
+                }
+            }
             ItemBody::FileChange { changes } => {
                 changes.iter_mut().for_each(|change| change.externalize(sink));
             }
@@ -354,5 +418,5 @@ crate::text::tagged_json!(ItemBody, "type", {
     "plan" => Plan { text: Text },
     "image" => Image { content: Content },
     "compaction" => Compaction { trigger: Option<String>, tokens_before: Option<u64> },
-    "review" => Review { text: Text },
+    "review" => Review { text: Text, outcome: Option<Box<ReviewOutcome>> },
 });

@@ -54,7 +54,8 @@ pub use extras::{Extras, McpServer, McpTransport};
 pub use failure::{Failure, FailureCode};
 pub use id::{BadKey, ConversationKey, Epoch, FrameNo, ItemId, RequestId, Seq, Timestamp, TurnId};
 pub use item::{
-    ChangeKind, FileChange, Gist, Item, ItemBody, ItemStatus, Place, ToolClass, ToolKind,
+    ChangeKind, FileChange, Gist, Item, ItemBody, ItemStatus, LineSpan, Place, ReviewFinding,
+    ReviewOutcome, ToolClass, ToolKind,
 };
 pub use kind::{
     Closed, Configured, EndSignal, Exited, Expired, Kind, Notice, NoticeLevel, Opened, Plan,

@@ -164,7 +164,7 @@ fn item_text(item: &Item, is_sub_agent: bool, fetch: &mut Fetch<'_>) -> String {
             out
         }
         ItemBody::Plan { text } => format!("\n**Plan{who}:**\n\n{}\n", read(text).trim()),
-        ItemBody::Review { text } => format!("\n**Review{who}:**\n\n{}\n", read(text).trim()),
+        ItemBody::Review { text, .. } => format!("\n**Review{who}:**\n\n{}\n", read(text).trim()),
         ItemBody::Image { .. } => format!("\n**Image{who}**\n"),
         ItemBody::Compaction { .. } => format!("\n*{}*\n", summary::label(&item.body)),
     }

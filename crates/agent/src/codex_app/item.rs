@@ -81,7 +81,7 @@ pub(super) fn body(item: &Item<'_>, whole: impl Fn(&str) -> Text) -> Option<Item
             gist: None,
         },
         "enteredReviewMode" | "exitedReviewMode" => {
-            ItemBody::Review { text: owned(&item.review).into() }
+            ItemBody::Review { text: owned(&item.review).into(), outcome: None }
         }
         "contextCompaction" => ItemBody::Compaction { trigger: None, tokens_before: None },
         _ => return None,

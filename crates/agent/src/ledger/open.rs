@@ -45,7 +45,7 @@ pub(super) fn with_streamed(mut item: Item, streamed: &Growth) -> Item {
         ItemBody::AgentMessage { text }
         | ItemBody::Reasoning { text, .. }
         | ItemBody::Plan { text }
-        | ItemBody::Review { text }
+        | ItemBody::Review { text, .. }
         | ItemBody::Command { output: text, .. } => *text = Text::from(streamed.to_text()),
         _ => {}
     }

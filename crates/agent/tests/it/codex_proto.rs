@@ -7,8 +7,8 @@ use tieline_agent::codex::Version;
 use tieline_agent::codex_proto::{EngineOffer, ProtoDriver};
 use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
-    Answer, AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, ItemBody, Kind, Mode,
-    Origin, Policy, Prompt, Reach, RequestId, Scope,
+    Answer, AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, Item, ItemBody, Kind,
+    Mode, Origin, Policy, Prompt, Reach, RequestId, Scope,
 };
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
@@ -783,6 +783,34 @@ fn tools_searches_reviews_and_news_become_items_and_notices() {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("unparsed"), "{text}");
+}
+
+#[test]
+fn the_outcome_of_a_review_is_kept_for_programs() {
+    let replay = after(&[
+        r#"{"id":"sub-1","msg":{"type":"exited_review_mode","review_output":{"findings":[{"title":"T","body":"B","confidence_score":0.5,"priority":1,"code_location":{"absolute_file_path":"/a","line_range":{"start":3,"end":2}}},{"title":"U","body":"","confidence_score":0.0,"priority":0,"code_location":{"absolute_file_path":"","line_range":{"start":0,"end":0}}}],"overall_correctness":"patch is incorrect","overall_explanation":"E","overall_confidence_score":0.9}}}"#,
+        r#"{"id":"sub-1","msg":{"type":"exited_review_mode","review_output":null}}"#,
+        COMPLETE,
+    ]);
+    let outcomes: Vec<_> = replay.outputs.iter().filter_map(review_outcome).collect();
+    let outcome = json!({
+        "findings": [
+            {"title": "T", "body": "B", "confidence": 0.5, "priority": 1, "path": "/a",
+             "lines": {"first": 3, "last": 3}},
+            {"title": "U", "body": "", "confidence": 0.0, "priority": 0},
+        ],
+        "correctness": "patch is incorrect", "explanation": "E", "confidence": 0.9,
+    });
+    assert_eq!(outcomes, [outcome, json!(null)]);
+}
+
+fn review_outcome(output: &Output) -> Option<Value> {
+    let Output::Event(draft) = output else { return None };
+    let Kind::ItemCompleted(Item { body: ItemBody::Review { outcome, .. }, .. }) = &draft.kind
+    else {
+        return None;
+    };
+    Some(serde_json::to_value(outcome).unwrap())
 }
 
 #[test]

@@ -252,7 +252,7 @@ impl Mapper {
             }
             ItemBody::AgentMessage { text }
             | ItemBody::Plan { text }
-            | ItemBody::Review { text } => {
+            | ItemBody::Review { text, .. } => {
                 let voice = if parent.is_none() { Voice::Agent } else { Voice::Thought };
                 self.text(voice, item, parent, text, fetch, page);
             }

@@ -359,7 +359,7 @@ impl Renderer {
                     self.page.line(depth, Style::Dim, &line);
                 }
             }
-            ItemBody::Plan { text } | ItemBody::Review { text } => {
+            ItemBody::Plan { text } | ItemBody::Review { text, .. } => {
                 let title =
                     if matches!(item.body, ItemBody::Plan { .. }) { "Plan" } else { "Review" };
                 self.page.line(depth, Style::Bold, title);

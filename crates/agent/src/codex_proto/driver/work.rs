@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use tieline_event::{Item, ItemBody, ItemId, ItemStatus, Native, NoticeLevel, Stream};
+use tieline_event::{
+    Item, ItemBody, ItemId, ItemStatus, LineSpan, Native, NoticeLevel, ReviewFinding,
+    ReviewOutcome, Stream,
+};
 use tieline_wire::sqeq::{self, EventMsg};
 
 use super::ProtoDriver;
@@ -126,7 +129,7 @@ impl ProtoDriver {
     pub(super) fn review_begin(&mut self, it: &sqeq::EnteredReviewMode<'_>, ledger: &mut Ledger) {
         let id = self.texts.name("review", ledger);
         let text = it.user_facing_hint.as_deref().or(it.prompt.as_deref()).unwrap_or_default();
-        let body = ItemBody::Review { text: text.into() };
+        let body = ItemBody::Review { text: text.into(), outcome: None };
         let item = Item { id: id.clone(), status: ItemStatus::InProgress, body };
         ledger.upsert_item(Meta::default(), item);
         self.calls.review = Some(id);
@@ -135,11 +138,11 @@ impl ProtoDriver {
     pub(super) fn review_end(&mut self, it: &sqeq::ExitedReviewMode<'_>, ledger: &mut Ledger) {
         let id = self.calls.review.take();
         let id = id.unwrap_or_else(|| self.texts.name("review", ledger));
-        let (status, text) = match &it.review_output {
-            Some(review) => (ItemStatus::Ok, review_text(review)),
-            None => (ItemStatus::Cancelled, String::new()),
+        let (status, text, outcome) = match &it.review_output {
+            Some(review) => (ItemStatus::Ok, review_text(review), Some(review_outcome(review))),
+            None => (ItemStatus::Cancelled, String::new(), None),
         };
-        let body = ItemBody::Review { text: text.into() };
+        let body = ItemBody::Review { text: text.into(), outcome: outcome.map(Box::new) };
         ledger.complete_item(Meta::default(), Item { id, status, body });
     }
 }
@@ -153,6 +156,28 @@ fn review_text(review: &sqeq::ReviewOutput<'_>) -> String {
         text.push_str(&format!("\n\n{} ({path}:{start}-{end})\n{}", finding.title, finding.body));
     }
     text.trim_start().to_owned()
+}
+
+fn review_outcome(review: &sqeq::ReviewOutput<'_>) -> ReviewOutcome {
+    let filled = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let findings = review.findings.iter().map(|finding| {
+        let place = &finding.code_location;
+        let sqeq::LineRange { start, end } = place.line_range;
+        ReviewFinding {
+            title: finding.title.to_string(),
+            body: (*finding.body).into(),
+            confidence: Some(finding.confidence_score),
+            priority: Some(finding.priority),
+            path: filled(&place.absolute_file_path),
+            lines: (start > 0).then(|| LineSpan { first: start, last: end.max(start) }),
+        }
+    });
+    ReviewOutcome {
+        findings: findings.collect(),
+        correctness: filled(&review.overall_correctness),
+        explanation: filled(&review.overall_explanation).map(Into::into),
+        confidence: Some(review.overall_confidence_score),
+    }
 }
 
 fn meta(call: &str) -> Meta {

@@ -1,12 +1,13 @@
 //! What is said, thought and planned.
 
 use tieline_event::{
-    Content, Event, ImageSource, Item, ItemBody, ItemId, ItemStatus, Kind, TurnId,
+    Content, Event, ImageSource, Item, ItemBody, ItemId, ItemStatus, Kind, ReviewOutcome, TurnId,
 };
 use tieline_wire::sqeq::{
-    AgentMessage, AgentMessageItem, Delta, EnteredReviewMode, EventMsg, ExitedReviewMode,
-    ImageItem, InputItem, ItemDelta, ItemEvent, ItemName, MessagePiece, NamedItem, PlanItem,
-    ReasoningItem, ReviewOutput, SectionBreak, Text, TurnItem, UserMessage, UserMessageItem,
+    AgentMessage, AgentMessageItem, CodeLocation, Delta, EnteredReviewMode, EventMsg,
+    ExitedReviewMode, Finding, ImageItem, InputItem, ItemDelta, ItemEvent, ItemName, LineRange,
+    MessagePiece, NamedItem, PlanItem, ReasoningItem, ReviewOutput, SectionBreak, Text, TurnItem,
+    UserMessage, UserMessageItem,
 };
 use tieline_wire::text::Str;
 
@@ -14,6 +15,9 @@ use super::{Mapper, Told, background, is_cut, raw};
 use crate::prefix::Prefix;
 use crate::sqeq::order::Work;
 use crate::{Fetch, whole};
+
+/// The priority of a finding for which the agent names none: the middle of its scale.
+const DEFAULT_PRIORITY: i64 = 2;
 
 /// A text that grows.
 #[derive(Debug)]
@@ -77,9 +81,15 @@ impl Mapper {
             }
             ItemBody::Plan { text } => (Voice::Plan, text),
             ItemBody::Compaction { .. } => return self.compaction(item, is_over, &sub, told),
-            ItemBody::Review { text } => {
-                let text = is_over.then(|| whole(text, fetch));
-                return self.review(event.turn.as_ref(), item, text, &sub, told);
+            ItemBody::Review { text, outcome } => {
+                let output = is_over.then(|| match outcome {
+                    Some(outcome) => review_output(outcome, fetch),
+                    None => ReviewOutput {
+                        overall_explanation: whole(text, fetch).into(),
+                        ..ReviewOutput::default()
+                    },
+                });
+                return self.review(event.turn.as_ref(), item, output, &sub, told);
             }
             _ => return,
         };
@@ -211,7 +221,7 @@ impl Mapper {
         &mut self,
         turn: Option<&TurnId>,
         item: &Item,
-        text: Option<String>,
+        output: Option<ReviewOutput<'static>>,
         sub: &str,
         told: &mut Told,
     ) {
@@ -227,10 +237,9 @@ impl Mapper {
             }
             told.push((sub.to_owned(), EventMsg::EnteredReviewMode(entered)));
         }
-        let Some(text) = text else { return };
+        let Some(output) = output else { return };
         self.texts.remove(&item.id);
-        let review_output = (!is_cut(item.status))
-            .then(|| ReviewOutput { overall_explanation: text.into(), ..ReviewOutput::default() });
+        let review_output = (!is_cut(item.status)).then_some(output);
         told.push((sub.to_owned(), EventMsg::ExitedReviewMode(ExitedReviewMode { review_output })));
     }
 
@@ -251,6 +260,34 @@ impl Mapper {
                 None => background("the agent has a picture that this protocol cannot show".into()),
             },
         ));
+    }
+}
+
+/// The outcome of a review in the protocol's form.
+fn review_output(outcome: &ReviewOutcome, fetch: &mut Fetch<'_>) -> ReviewOutput<'static> {
+    let findings = outcome.findings.iter().map(|finding| {
+        let lines = finding.lines.map(|lines| LineRange { start: lines.first, end: lines.last });
+        Finding {
+            title: finding.title.clone().into(),
+            body: whole(&finding.body, fetch).into(),
+            confidence_score: finding.confidence.unwrap_or_default(),
+            priority: finding.priority.unwrap_or(DEFAULT_PRIORITY),
+            code_location: CodeLocation {
+                absolute_file_path: finding.path.clone().unwrap_or_default().into(),
+                line_range: lines.unwrap_or_default(),
+            },
+        }
+    });
+    ReviewOutput {
+        findings: findings.collect(),
+        overall_correctness: outcome.correctness.clone().unwrap_or_default().into(),
+        overall_explanation: outcome
+            .explanation
+            .as_ref()
+            .map(|text| whole(text, fetch))
+            .unwrap_or_default()
+            .into(),
+        overall_confidence_score: outcome.confidence.unwrap_or_default(),
     }
 }
 

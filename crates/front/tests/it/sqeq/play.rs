@@ -336,8 +336,11 @@ impl PlayDriver {
                 self.done(body.clone(), body, ItemStatus::Ok, ledger);
             }
             "review" => {
-                let begun = ItemBody::Review { text: "hint".into() };
-                self.done(begun, ItemBody::Review { text: rest.into() }, ItemStatus::Ok, ledger);
+                let begun = ItemBody::Review { text: "hint".into(), outcome: None };
+                // An outcome as JSON is one for programs, too.
+                let outcome = serde_json::from_str(rest).ok();
+                let over = ItemBody::Review { text: rest.into(), outcome };
+                self.done(begun, over, ItemStatus::Ok, ledger);
             }
             "big" => {
                 let id = self.name();

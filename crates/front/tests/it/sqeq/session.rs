@@ -43,6 +43,37 @@ async fn nothing_but_configuring_comes_first() {
 }
 
 #[tokio::test]
+async fn the_findings_of_a_review_reach_the_client_in_full() {
+    let stage = Stage::new();
+    let mut client = seed(&stage).await;
+    let long = "x".repeat(40 * 1024);
+    let outcome = json!({
+        "findings": [
+            {"title": "[P1] Close it", "body": "It leaks", "confidence": 0.5, "priority": 1,
+             "path": "/p/a.rs", "lines": {"first": 10, "last": 12}},
+            {"title": "Name it"},
+        ],
+        "correctness": "patch is incorrect", "explanation": long, "confidence": 0.75,
+    });
+    client.say("1", &format!("review {outcome}")).await;
+    let exited = client.until("exited_review_mode").await;
+    let expected = json!({
+        "findings": [
+            {"title": "[P1] Close it", "body": "It leaks", "confidence_score": 0.5, "priority": 1,
+             "code_location": {
+                 "absolute_file_path": "/p/a.rs", "line_range": {"start": 10, "end": 12}}},
+            {"title": "Name it", "body": "", "confidence_score": 0.0, "priority": 2,
+             "code_location": {"absolute_file_path": "", "line_range": {"start": 0, "end": 0}}},
+        ],
+        "overall_correctness": "patch is incorrect", "overall_explanation": long,
+        "overall_confidence_score": 0.75,
+    });
+    assert_eq!(exited["msg"]["review_output"], expected);
+    client.until_done("1").await;
+    client.end().await;
+}
+
+#[tokio::test]
 async fn a_new_turn_replaces_the_running_one() {
     let stage = Stage::new();
     let mut client = seed(&stage).await;
