@@ -25,6 +25,9 @@ use crate::print::tell;
 use crate::prompt;
 use crate::queue::{self, Waited};
 
+/// How long a stop by the terminal waits for writes that are under way.
+const STOP_LIMIT: Duration = Duration::from_secs(1);
+
 /// Runs one turn.
 pub(crate) fn run(global: &Global, args: RunArgs) -> Result<Exit, Error> {
     let config = config::load(global.config.as_deref())?;
@@ -225,6 +228,10 @@ pub(crate) fn store_dir(global: &Global) -> Result<PathBuf, Error> {
 }
 
 pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
+    // A stop between two writes leaves the database to others.
+    if let Err(err) = tieline_proc::before_stop(|| tieline_store::quiet(STOP_LIMIT)) {
+        tracing::warn!(%err, "a stop by the terminal may hold up other processes");
+    }
     Ok(Store::open(&store_dir(global)?, tieline_store::Options::default())?)
 }
 

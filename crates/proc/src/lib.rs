@@ -46,6 +46,7 @@ mod resolve;
 mod run;
 mod spawner;
 mod spec;
+mod stop;
 mod streams;
 mod sys;
 #[cfg(target_os = "linux")]
@@ -63,5 +64,6 @@ pub use resolve::{resolve, resolve_explicit};
 pub use run::{Output, RunLimits, run};
 pub use spawner::set_host_program;
 pub use spec::Spec;
+pub use stop::before_stop;
 pub use streams::TerminalSize;
 pub use sys::{Watched, watch};

@@ -4,7 +4,8 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
@@ -247,6 +248,71 @@ pub(crate) fn give_back_memory() {
     // SAFETY: sets a number of the allocator; one it does not take changes nothing.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+    }
+}
+
+/// Where the handler of [`catch_stops`] writes.
+static STOPS: AtomicI32 = AtomicI32::new(-1);
+
+/// The signals by which a terminal stops a process.
+const TERMINAL_STOPS: [c_int; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
+/// Has the number of every signal by which a terminal stops us written to a descriptor, one byte each,
+/// instead of being stopped. The descriptor must not block, and nobody may close it.
+pub(crate) fn catch_stops(told: OwnedFd) -> io::Result<()> {
+    STOPS.store(told.into_raw_fd(), Ordering::Release);
+    TERMINAL_STOPS.into_iter().try_for_each(catch_stop)
+}
+
+fn catch_stop(signal: c_int) -> io::Result<()> {
+    extern "C" fn tell(signal: c_int) {
+        let byte = [signal.to_le_bytes()[0]];
+        // SAFETY: `write` may be called in a handler, and the number of its error, which the
+        // interrupted code may be about to read, is put back. A full pipe has the signal already.
+        unsafe {
+            let errno = errno_place();
+            let before = *errno;
+            libc::write(STOPS.load(Ordering::Acquire), byte.as_ptr().cast(), 1);
+            *errno = before;
+        }
+    }
+    // SAFETY: the handler is async-signal-safe; the structures are plain data, zeroed and then filled.
+    let result = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = tell as extern "C" fn(c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &action, std::ptr::null_mut())
+    };
+    if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Stops this process as the signal would have done without [`catch_stops`], and returns when it goes
+/// on. The kernel leaves out what nobody could continue.
+pub(crate) fn stop_as_by(signal: c_int) -> io::Result<()> {
+    // SAFETY: the default action needs no code of ours; `raise` is for this thread, so it returns only
+    // after the signal has been acted upon.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+    catch_stop(signal)
+}
+
+/// Where the number of this thread's last error is.
+///
+/// # Safety
+///
+/// The place is this thread's own and valid as long as the thread runs.
+unsafe fn errno_place() -> *mut c_int {
+    // SAFETY: no memory is involved.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::__errno_location()
+    }
+    // SAFETY: as above.
+    #[cfg(not(target_os = "linux"))]
+    unsafe {
+        libc::__error()
     }
 }
 

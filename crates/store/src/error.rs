@@ -8,6 +8,7 @@ use tieline_event::{ConversationKey, Epoch, RequestId};
 
 use crate::batch::Batch;
 use crate::owner::Owner;
+use crate::wait::Holder;
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -65,8 +66,10 @@ pub enum Error {
         source: rusqlite::Error,
     },
     /// Another process kept the database locked for longer than the busy timeout.
-    #[error("another process keeps the database locked")]
+    #[error("the database is kept locked by {}", holder.as_ref().map_or_else(|| "another process".to_owned(), ToString::to_string))]
     Locked {
+        /// Who that is, where the system tells.
+        holder: Option<Box<Holder>>,
         /// The database's word.
         source: rusqlite::Error,
     },
@@ -168,11 +171,14 @@ impl Error {
         matches!(self, Self::Full { .. } | Self::Io { .. } | Self::Locked { .. })
     }
 
-    /// Names the database file in an error that was made without knowing it.
+    /// Names the database file, or who keeps it locked, in an error that was made without knowing it.
     pub(crate) fn at(self, database: &Path) -> Self {
         match self {
             Self::Corrupt { path, detail } if path.as_os_str().is_empty() => {
                 Self::Corrupt { path: database.to_owned(), detail }
+            }
+            Self::Locked { holder: None, source } => {
+                Self::Locked { holder: Holder::of(database).map(Box::new), source }
             }
             other => other,
         }
@@ -202,7 +208,9 @@ impl From<rusqlite::Error> for Error {
             Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
                 Self::Io { source }
             }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                Self::Locked { holder: None, source }
+            }
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::corrupt(source.to_string())
             }

@@ -30,6 +30,7 @@ mod error;
 mod export;
 mod files;
 mod frame;
+mod gate;
 mod group;
 mod journal;
 mod lease;
@@ -44,6 +45,7 @@ mod schema;
 mod segment;
 mod store;
 mod upkeep;
+mod wait;
 mod writer;
 
 use std::time::Duration;
@@ -55,6 +57,7 @@ pub use conversation::{Conversation, Filter, Fork, ForkedAt, NewConversation};
 pub use error::{Error, Rejected};
 pub use files::default_dir;
 pub use frame::{Direction, FrameBuf, FrameRef, Frames};
+pub use gate::{Quiet, quiet};
 pub use journal::{JournalEntry, Scribe, TypedLine};
 pub use lease::Lease;
 pub use mail::LetterId;
@@ -64,6 +67,7 @@ pub use read::{RequestState, StoredEvent, StoredRequest};
 pub use remove::Deleted;
 pub use store::Store;
 pub use upkeep::Capped;
+pub use wait::Holder;
 
 /// Limits of a store.
 #[derive(Debug, Clone)]

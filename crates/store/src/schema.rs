@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use crate::Options;
 use crate::error::Error;
 use crate::owner::{self, Owner};
+use crate::wait::wait_for_others;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     configure(&connection, options, options.cache_kib)?;
+    wait_for_others(&mut connection, path, options.busy_timeout)?;
     let version = check(&connection, path)?;
     if version == 0 {
         // Takes effect only before the first table is made.
@@ -54,7 +56,10 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
     if let Some(pages) = options.max_pages {
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     }
-    migrate(&mut connection, path)?;
+    // What is up to date is only read: opening must not wait for others who write.
+    if version < VERSION {
+        migrate(&mut connection, path)?;
+    }
     Ok(connection)
 }
 

@@ -25,7 +25,7 @@ use crate::read::{self, Readers, StoredEvent, StoredRequest};
 use crate::remove::{self, Deleted};
 use crate::upkeep::{Capped, Upkeep};
 use crate::writer::{self, Append, Desk, Job};
-use crate::{Options, schema, segment};
+use crate::{Options, gate, schema, segment};
 
 /// The store. Clones share one writer; dropping the last one writes what is queued and waits for
 /// it.
@@ -66,6 +66,7 @@ impl Store {
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         let database = dir.join(DATABASE);
         let connection = {
+            let _inside = gate::enter();
             let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
             // Nor two processes: they would find each other's database half made.
             let _alone = files::alone_in(dir, options.busy_timeout);
@@ -76,8 +77,12 @@ impl Store {
         let room_units = u32::try_from(options.queue_bytes / ROOM_UNIT).unwrap_or(u32::MAX).max(1);
         let (jobs, queue) = mpsc::channel();
         let readers = Readers::new(database.clone(), options.clone());
-        let desk =
-            Desk { connection, packer: Packer::default(), segment_bytes: options.segment_bytes };
+        let desk = Desk {
+            database: database.clone(),
+            connection,
+            packer: Packer::default(),
+            segment_bytes: options.segment_bytes,
+        };
         let writer = std::thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || writer::run(desk, &queue, &options))

@@ -6,19 +6,21 @@
 //! waits up to [`Options::upkeep_wait`] and then goes along with whatever is committed, so that no
 //! batch waits for the disk because of it.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::Options;
 use crate::batch::Batch;
 use crate::error::{Error, Rejected};
 use crate::group::{Group, Verdict};
 use crate::lease::Claim;
 use crate::packer::Packer;
 use crate::upkeep::{KeptUp, Upkeep, Waiting};
+use crate::wait::wait_for_others;
+use crate::{Options, gate};
 
 /// Work for the writer, done in the order it comes.
 pub(crate) enum Job {
@@ -41,6 +43,7 @@ pub(crate) struct Append {
 
 /// What the writer works with.
 pub(crate) struct Desk {
+    pub(crate) database: PathBuf,
     pub(crate) connection: Connection,
     pub(crate) packer: Packer,
     pub(crate) segment_bytes: usize,
@@ -54,6 +57,9 @@ const CHECKPOINT: usize = 4 << 20;
 
 /// Works until every sender is gone and the queue is empty.
 pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
+    if let Err(err) = wait_for_others(&mut desk.connection, &desk.database, options.busy_timeout) {
+        tracing::error!(%err, "the store does not wait for others");
+    }
     let mut waiting = Waiting::new(options.upkeep_wait);
     let mut log_bytes = 0;
     loop {
@@ -72,6 +78,7 @@ pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
         waiting.add(upkeep);
         if let Some(work) = then {
             log_bytes += desk.commit(Vec::new(), waiting.take());
+            let _inside = gate::enter();
             work(&mut desk);
         }
         if log_bytes >= CHECKPOINT {
@@ -80,6 +87,9 @@ pub(crate) fn run(mut desk: Desk, jobs: &Receiver<Job>, options: &Options) {
         }
     }
     desk.commit(Vec::new(), waiting.take());
+    // The last connection to close empties the log.
+    let _inside = gate::enter();
+    drop(desk);
 }
 
 /// What was taken from the queue at once.
@@ -142,7 +152,7 @@ impl Desk {
         let n_bytes = group.iter().map(|append| append.batch.weight()).sum::<usize>()
             + upkeep.len() * LOG_PER_COMMIT;
         let is_alone = group.len() + upkeep.len() == 1;
-        match self.write(&group, &upkeep) {
+        match self.write(&group, &upkeep).map_err(|err| err.at(&self.database)) {
             Ok((verdicts, capped)) => {
                 answer_all(group, verdicts);
                 upkeep.into_iter().zip(capped).for_each(|(upkeep, capped)| upkeep.answer(capped));
@@ -169,6 +179,7 @@ impl Desk {
         group: &[Append],
         upkeep: &[Upkeep],
     ) -> Result<(Vec<Verdict>, Vec<KeptUp>), Error> {
+        let _inside = gate::enter();
         let step = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut open = Group::new(&step, &mut self.packer, self.segment_bytes);
         let verdicts = group
@@ -183,6 +194,7 @@ impl Desk {
     }
 
     fn checkpoint(&mut self) {
+        let _inside = gate::enter();
         let result = self
             .connection
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));

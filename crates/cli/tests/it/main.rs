@@ -26,6 +26,7 @@ mod queue;
 #[cfg(feature = "real-agents")]
 mod real;
 mod run;
+mod stopped;
 mod task;
 mod terminal;
 mod through;

@@ -21,13 +21,17 @@ fn main() -> Outcome {
     match args.as_slice() {
         ["hold", dir, key] => hold(Path::new(dir), key),
         ["write", dir, key] => write(Path::new(dir), key),
+        ["lock", dir] => lock(Path::new(dir)),
         ["umask", mask, dir] => {
             let mask = u32::from_str_radix(mask, 8)?;
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask as _));
             hold(Path::new(dir), "umask")
         }
         ["measure", dir] => measure(Path::new(dir)),
-        _ => Err("usage: store-probe hold|write DIR KEY, umask MASK DIR, measure DIR".into()),
+        _ => {
+            Err("usage: store-probe hold|write DIR KEY, lock DIR, umask MASK DIR, measure DIR"
+                .into())
+        }
     }
 }
 
@@ -54,6 +58,16 @@ fn hold(dir: &Path, key: &str) -> Outcome {
     std::io::stdin().read_to_end(&mut Vec::new())?;
     store.release(lease)?;
     say(format_args!("released"))
+}
+
+/// Keeps the whole database locked until stdin ends, as a process does that is stopped while it writes.
+fn lock(dir: &Path) -> Outcome {
+    let mut connection = rusqlite::Connection::open(dir.join("tieline.db"))?;
+    let step = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    say(format_args!("locked"))?;
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    step.commit()?;
+    say(format_args!("unlocked"))
 }
 
 /// Writes until it is killed. A line is the number of an event that is on disk.

@@ -14,6 +14,7 @@ mod full;
 mod kill;
 #[cfg(test)]
 mod lease;
+mod locked;
 #[cfg(test)]
 mod remove;
 #[cfg(test)]
