@@ -57,6 +57,8 @@ fn serve() -> io::Result<u32> {
     #[cfg(target_os = "linux")]
     {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // The agent may stop us. When the other side dies we go on, and see the end of the socket.
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT)).ok();
         // Only for `ps`: the kernel would call us `exe`, after the link we were started through.
         rustix::thread::set_name(c"tieline-host").ok();
     }

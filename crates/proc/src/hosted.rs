@@ -18,6 +18,9 @@ use crate::{Error, Exit, Spec};
 /// program that is none would be silent for ever.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
+/// A host that is silent for this long while it starts its agent is continued.
+const START_PAUSE: Duration = Duration::from_millis(200);
+
 /// How long [`Hosted::close`] waits for the host beyond the grace.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -56,7 +59,13 @@ pub(crate) async fn start<E: Send + 'static>(
         let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
         control.write_all(&len.to_le_bytes()).await.ok()?;
         control.write_all(&body).await.ok()?;
-        inbox.next(&control).await
+        loop {
+            match timeout(START_PAUSE, inbox.next(&control)).await {
+                Ok(report) => break report,
+                // The agent may have stopped it before it could tell that the agent runs.
+                Err(_) => host.resume(None),
+            }
+        }
     });
     match started.await {
         Ok(Some(Report::Spawned(pid))) => {
@@ -128,6 +137,12 @@ impl Hosted {
             Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => {}
             result => tracing::warn!(pid = self.pid, ?result, "the host process takes no orders"),
         }
+        // Its agent may have stopped it, and may do so again.
+        self.host.resume(match order {
+            Order::Signal(_) => None,
+            Order::Stop(grace) => Some(Duration::from_millis(grace.into()) + CLOSE_LIMIT),
+            Order::Kill => Some(CLOSE_LIMIT),
+        });
     }
 
     /// The host has said its last word or was lost.

@@ -18,8 +18,9 @@
 //!
 //! * This is the only crate that starts processes and the only one with `unsafe` code.
 //! * [`init`] is the first line of `main` in every binary that uses this crate.
-//! * A process that called [`init`] starts children through this crate only: when a host is lost,
-//!   every child that is not a known host is taken for an orphan of it and killed.
+//! * When a host is lost, what it leaves behind is found and killed. A program that called [`init`] and
+//!   starts children of its own keeps them, unless its main thread starts them in sessions of their
+//!   own: those look like what a host left behind.
 //! * An agent sees the file descriptors 0, 1 and 2, has no controlling terminal and leads its own
 //!   session. So does a [`Job`], which may have a new terminal of its own, but never ours.
 //! * Output that nobody reads never blocks us, and stderr never blocks the agent.

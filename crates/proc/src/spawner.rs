@@ -84,6 +84,12 @@ impl HostHandle {
         }
     }
 
+    /// Continues the host, which its agent may have stopped, so that it takes the orders it was given.
+    /// One that has not ended after `limit` is killed.
+    pub(crate) fn resume(&self, limit: Option<Duration>) {
+        self.tell(Request::Resume(self.pid, limit));
+    }
+
     /// Kills a host that does not do its work. Its agent dies with it, the rest is hunted.
     pub(crate) fn kill(&self) {
         self.tell(Request::Kill(self.pid));
@@ -103,10 +109,12 @@ impl Drop for HostHandle {
 }
 
 /// The channel has no capacity limit because `Drop` sends into it and must not wait. What it can
-/// hold is limited all the same: one start for each waiting caller, two more for each host.
+/// hold is limited all the same: one start for each waiting caller, two more for each host and one
+/// for each order.
 enum Request {
     Start(Box<dyn FnOnce(&mut Spawner) + Send>),
     Release(i32),
+    Resume(i32, Option<Duration>),
     Kill(i32),
 }
 
@@ -126,34 +134,73 @@ fn send(request: Request) -> io::Result<()> {
 
 #[derive(Default)]
 struct Spawner {
-    /// Every host that has not been reaped; with a time if it was released and should end.
-    hosts: BTreeMap<i32, Option<Instant>>,
+    /// Every host that has not been reaped.
+    hosts: BTreeMap<i32, Times>,
+}
+
+/// What is known of a host's end.
+#[derive(Default)]
+struct Times {
+    /// When it was released, so that it should end.
+    released: Option<Instant>,
+    /// When it is killed unless it has ended.
+    kill_at: Option<Instant>,
 }
 
 impl Spawner {
     fn run(&mut self, requests: &mpsc::Receiver<Request>) {
         let mut pause = Duration::from_millis(1);
         loop {
-            let ending = self.hosts.values().any(Option::is_some);
-            let request = if ending {
-                requests.recv_timeout(pause)
-            } else {
-                requests.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            let request = match self.next_look(pause) {
+                Some(pause) => requests.recv_timeout(pause),
+                None => requests.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             pause = (pause * 2).min(Duration::from_millis(20));
             match request {
                 Ok(Request::Start(start)) => start(self),
                 Ok(Request::Release(pid)) => {
                     pause = Duration::from_millis(1);
-                    if let Some(released) = self.hosts.get_mut(&pid) {
-                        *released = Some(Instant::now());
+                    if let Some(times) = self.hosts.get_mut(&pid) {
+                        times.released = Some(Instant::now());
+                        resume(pid);
+                    }
+                }
+                Ok(Request::Resume(pid, limit)) => {
+                    if let Some(times) = self.hosts.get_mut(&pid) {
+                        let kill_at = limit.and_then(|limit| Instant::now().checked_add(limit));
+                        times.kill_at = times.kill_at.or(kill_at).min(kill_at.or(times.kill_at));
+                        resume(pid);
                     }
                 }
                 Ok(Request::Kill(pid)) => self.kill(pid),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            self.kill_overdue();
             self.reap();
+        }
+    }
+
+    /// When to look at the hosts again, if any of them should end.
+    fn next_look(&self, pause: Duration) -> Option<Duration> {
+        if self.hosts.values().any(|times| times.released.is_some()) {
+            return Some(pause);
+        }
+        let first = self.hosts.values().filter_map(|times| times.kill_at).min()?;
+        Some(first.saturating_duration_since(Instant::now()))
+    }
+
+    /// Kills the hosts that were to end and have not: their agents keep them stopped.
+    fn kill_overdue(&mut self) {
+        let now = Instant::now();
+        let is_due = |times: &Times| times.kill_at.is_some_and(|at| at <= now);
+        let due = self.hosts.iter().filter(|(_, times)| is_due(times)).map(|(pid, _)| *pid);
+        for pid in due.collect::<Vec<_>>() {
+            tracing::warn!(pid, "a host process does not do as it was told and is killed");
+            self.kill(pid);
+            if let Some(times) = self.hosts.get_mut(&pid) {
+                times.kill_at = None;
+            }
         }
     }
 
@@ -175,7 +222,7 @@ impl Spawner {
             streams.each_ref().map(AsFd::as_fd),
             host_control.as_fd(),
         )?;
-        self.hosts.insert(pid, None);
+        self.hosts.insert(pid, Times::default());
         let host = HostHandle { pid, released: AtomicBool::new(false) };
         Ok(Started { control, ends, host })
     }
@@ -191,7 +238,7 @@ impl Spawner {
 
     fn reap(&mut self) {
         let mut lost = false;
-        let released = self.hosts.iter().filter_map(|(pid, since)| Some((*pid, (*since)?)));
+        let released = self.hosts.iter().filter_map(|(pid, times)| Some((*pid, times.released?)));
         for (pid, since) in released.collect::<Vec<_>>() {
             let Some(pid_to_reap) = Pid::from_raw(pid) else { continue };
             match waitpid(Some(pid_to_reap), WaitOptions::NOHANG) {
@@ -216,15 +263,16 @@ impl Spawner {
         }
     }
 
-    /// Kills every child that is not a host: the orphans of a lost one. While this runs nobody
-    /// starts a host, so there is no child we could mistake.
+    /// Kills the orphans of a lost host: every child that is not a host and was not started by this
+    /// program itself. While this runs nobody starts a host, so there is no child we could mistake.
     #[cfg(target_os = "linux")]
     fn hunt_orphans(&self) {
-        let mut hosts = crate::detach::detached();
-        hosts.extend(self.hosts.keys());
         let deadline = Instant::now() + HUNT_LIMIT;
         let mut killed = BTreeSet::new();
         loop {
+            let mut hosts = crate::detach::detached();
+            hosts.extend(self.hosts.keys());
+            hosts.extend(crate::tree::never_adopted());
             crate::tree::kill_descendants(&hosts, &mut killed);
             let mut orphans = crate::tree::own_children();
             orphans.retain(|pid| !hosts.contains(pid));
@@ -248,6 +296,14 @@ impl Spawner {
 
     #[cfg(not(target_os = "linux"))]
     fn hunt_orphans(&self) {}
+}
+
+/// Lets a host go on that somebody stopped; on one that runs it has no effect. The number must be that
+/// of a host that has not been reaped.
+fn resume(pid: i32) {
+    if let Err(err) = sys::kill(pid, libc::SIGCONT) {
+        tracing::debug!(pid, %err, "a host process cannot be continued");
+    }
 }
 
 fn host_program() -> io::Result<CString> {

@@ -36,8 +36,23 @@ pub(crate) fn own_children() -> Vec<i32> {
     linux::Table::read().children(std::process::id().cast_signed())
 }
 
+/// The children that were surely not handed to this process by a host that was lost, but started by
+/// itself. A host leads a session of its own, and nobody can enter a session from outside: what is in
+/// ours does not come from a host. And the kernel hands orphans to the main thread, so that a child of
+/// another thread is that thread's own.
+pub(crate) fn never_adopted() -> BTreeSet<i32> {
+    let me = std::process::id().cast_signed();
+    let ours = linux::session(me);
+    let adopted = linux::children_of_main_thread();
+    let is_own = |pid: &i32| {
+        adopted.as_ref().is_some_and(|adopted| !adopted.contains(pid))
+            || (ours.is_some() && linux::session(*pid) == ours)
+    };
+    own_children().into_iter().filter(is_own).collect()
+}
+
 mod linux {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::os::fd::OwnedFd;
 
@@ -92,15 +107,32 @@ mod linux {
             .collect()
     }
 
+    /// The children of the main thread, where the kernel has lists of children.
+    pub(super) fn children_of_main_thread() -> Option<BTreeSet<i32>> {
+        let me = std::process::id();
+        let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).ok()?;
+        Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    }
+
+    /// The session of a process.
+    pub(super) fn session(pid: i32) -> Option<i32> {
+        stat_fields(pid)?.split_whitespace().nth(3)?.parse().ok()
+    }
+
     /// State and parent from `/proc/<pid>/stat`.
     fn stat(pid: i32) -> Option<(State, i32)> {
+        let fields = stat_fields(pid)?;
+        let mut fields = fields.split_whitespace();
+        let state = if fields.next()? == "Z" { State::Zombie } else { State::Running };
+        Some((state, fields.next()?.parse().ok()?))
+    }
+
+    /// What is behind the name in `/proc/<pid>/stat`.
+    fn stat_fields(pid: i32) -> Option<String> {
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         // The command's name is in parentheses and may contain anything, parentheses too.
         let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-        let rest = String::from_utf8_lossy(stat.get(name_end + 1..)?).into_owned();
-        let mut fields = rest.split_whitespace();
-        let state = if fields.next()? == "Z" { State::Zombie } else { State::Running };
-        Some((state, fields.next()?.parse().ok()?))
+        Some(String::from_utf8_lossy(stat.get(name_end + 1..)?).into_owned())
     }
 
     /// A descendant, held so that its number cannot come to mean another process.

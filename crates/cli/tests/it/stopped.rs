@@ -1,6 +1,5 @@
 //! Processes that are stopped, not ended: by Ctrl-Z, by their own agent.
 
-use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -10,7 +9,7 @@ use tieline_event::ConversationKey;
 use tieline_store::{NewConversation, Options, Store};
 use tieline_testkit::real;
 
-use crate::faults::{kill, lines};
+use crate::faults::{kill, lines, nobody_is_left};
 use crate::tieline::Tieline;
 
 fn with_fake(script: &str) -> Tieline {
@@ -61,6 +60,39 @@ fn a_run_that_is_stopped_at_the_terminal_leaves_the_store_to_others() {
     kill(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(4));
     assert!(reading.join().unwrap() > 0);
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+}
+
+/// Its agent stops the process that cares for it, and then says that it has begun.
+fn with_an_agent_that_stops_its_host() -> Tieline {
+    let fake = real::fake_agent_program();
+    Tieline::new()
+        .with("FAKE_AGENT_SCRIPT", "setsid\nsay Begun.\nsilence")
+        .with_claude(&format!("kill -STOP $PPID\nexec {} \"$@\"", fake.display()))
+}
+
+fn begun(tieline: &Tieline) -> Child {
+    let mut child = start(tieline);
+    let is_said = |line: &serde_json::Value| line["data"]["text"] == "Begun.";
+    lines(&mut child).find(is_said).unwrap();
+    child
+}
+
+#[test]
+fn one_interrupt_ends_the_turn_of_an_agent_that_stopped_its_host() {
+    let tieline = with_an_agent_that_stops_its_host();
+    let mut child = begun(&tieline);
+    kill(&child, Signal::INT);
+    child.wait().unwrap();
+    nobody_is_left(&format!("TIELINE_HOME={}", tieline.store().display()), "interrupted");
+}
+
+#[test]
+fn nobody_is_left_of_an_agent_that_stopped_its_host() {
+    for signal in [Signal::TERM, Signal::KILL] {
+        let tieline = with_an_agent_that_stops_its_host();
+        let mut child = begun(&tieline);
+        kill(&child, signal);
+        child.wait().unwrap();
+        nobody_is_left(&format!("TIELINE_HOME={}", tieline.store().display()), "ended");
+    }
 }

@@ -48,6 +48,11 @@ fn act(mut words: &[&str]) -> io::Result<u8> {
             "hold-pipe" => leave(&["keep-streams"], alone)?,
             "ignore-term" => on_term(libc::SIG_IGN, alone),
             "fork-on-term" => on_term(fork_and_stay as extern "C" fn(i32) as usize, alone),
+            "stop-parent" => stop_parent(alone)?,
+            "keep-parent-stopped" => loop {
+                stop_parent(alone)?;
+                std::thread::sleep(Duration::from_millis(1));
+            },
             "say" => {
                 writeln!(out, "{}", next()?)?;
                 with_word
@@ -170,6 +175,15 @@ fn on_term<'a, 'b>(handler: usize, rest: &'a [&'b str]) -> &'a [&'b str] {
         libc::signal(libc::SIGTERM, handler);
     }
     rest
+}
+
+/// Stops whoever cares for us.
+fn stop_parent<'a, 'b>(rest: &'a [&'b str]) -> io::Result<&'a [&'b str]> {
+    // SAFETY: no memory is involved.
+    match unsafe { libc::kill(libc::getppid(), libc::SIGSTOP) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(rest),
+    }
 }
 
 fn flood(out: &mut impl Write, n_bytes: usize) -> io::Result<()> {

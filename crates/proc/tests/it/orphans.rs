@@ -8,7 +8,7 @@ use tieline_proc::spawn;
 use crate::probe::{LIMIT, Mark, Supervisor, kill, parent, ready, until};
 
 /// What the agent does before it says `ready`, and how many processes there are then.
-const AGENTS: [(&str, usize); 9] = [
+const AGENTS: [(&str, usize); 10] = [
     ("fork", 2),
     ("double-fork", 2),
     ("setsid", 2),
@@ -17,6 +17,7 @@ const AGENTS: [(&str, usize); 9] = [
     ("ignore-term", 1),
     ("ignore-term fork setsid daemon nohup", 5),
     ("fork-on-term setsid", 2),
+    ("setsid stop-parent", 2),
     ("fork fork fork fork setsid setsid setsid double-fork double-fork daemon", 11),
 ];
 
@@ -104,14 +105,34 @@ fn nobody_is_alive_after_the_host_was_killed() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_answer_is_killed_and_so_is_its_agent() {
+async fn a_host_that_is_kept_stopped_is_killed_and_so_is_its_agent() {
     let mark = Mark::new();
-    let child = spawn(mark.spec("ready sleep")).await.unwrap();
+    let child = spawn(mark.spec("ignore-term ready keep-parent-stopped")).await.unwrap();
     ready(&child).await;
-    kill(parent(child.pid), Signal::STOP);
-    let closed = tokio::time::timeout(Duration::from_secs(4), child.close(Duration::ZERO));
-    assert_eq!(closed.await.unwrap().exit, None);
-    mark.assert_gone("stopped host");
+    child.begin_stop(Duration::ZERO);
+    let exit = tokio::time::timeout(LIMIT, child.exited()).await.unwrap();
+    assert_eq!(exit.signal, Some(libc::SIGKILL));
+    mark.assert_gone("a host that is kept stopped");
+}
+
+#[test]
+fn children_that_the_program_started_itself_survive_the_loss_of_a_host() {
+    let mark = Mark::new();
+    let mut supervisor =
+        Supervisor::start(&format!("fork supervise {} setsid ready sleep", mark.name()));
+    assert_eq!(supervisor.line(), "ready");
+    let is_host = |pid: &u32| {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap();
+        command.contains("__tieline-host")
+    };
+    let (hosts, own): (Vec<u32>, Vec<u32>) = supervisor.children().into_iter().partition(is_host);
+    assert_eq!((hosts.len(), own.len()), (1, 1));
+    kill(hosts[0], Signal::KILL);
+    assert!(supervisor.line().starts_with("ended: signal 9;"));
+    mark.assert_gone("the orphans");
+    let reaped = until(LIMIT, || supervisor.children() == own);
+    assert!(reaped, "{:?} are its children", supervisor.children());
+    assert_ne!(crate::probe::field(own[0], "State:").chars().next(), Some('Z'));
 }
 
 #[tokio::test]
