@@ -253,7 +253,7 @@ impl Actor {
 
     /// Until somebody closes the conversation: gives who wants to know.
     async fn work(&mut self) -> Result<Option<Reply<()>>, tieline_store::Error> {
-        self.flush().await;
+        self.flush();
         loop {
             match self.next_step().await {
                 Step::Show(entries) => self.tail.publish(entries?),
@@ -266,7 +266,7 @@ impl Actor {
                 Step::Capped(dropped) => self.tell_capped(dropped),
                 Step::Deadline => self.on_deadline().await,
             }
-            self.flush().await;
+            self.flush();
             self.go_on().await;
         }
     }
@@ -282,7 +282,7 @@ impl Actor {
         ];
         let deadline = deadlines.into_iter().flatten().min();
         let Self { pipeline, inbox, live, upkeep, .. } = self;
-        let may_read = !pipeline.is_stalled();
+        let may_read = !pipeline.is_backed_up();
         let agent = async {
             match live {
                 Some(live) => live.happened(may_read).await,
@@ -369,7 +369,7 @@ impl Actor {
 
     /// Until everything so far is on disk and shown.
     async fn settle(&mut self) -> Result<(), tieline_store::Error> {
-        self.flush().await;
+        self.flush();
         while !self.pipeline.is_empty() {
             let entries = self.pipeline.advance().await?;
             self.tail.publish(entries);
@@ -632,7 +632,7 @@ impl Actor {
         self.inquiries.clear();
         (self.interrupt_deadline, self.wake_deadline) = (None, None);
         // The frames must be on their way before the next process numbers its own.
-        self.flush().await;
+        self.flush();
         self.stale = false;
     }
 
@@ -647,7 +647,7 @@ impl Actor {
             && let Some((prompt, replies)) = self.queued.pop_front()
         {
             let turn = self.begin(&prompt).await;
-            self.flush().await;
+            self.flush();
             for reply in replies {
                 answer_with(reply, Ok(turn.clone()));
             }

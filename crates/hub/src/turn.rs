@@ -1,13 +1,14 @@
 //! The library interface: a prompt in, an answer out.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tieline_event::{
-    Answer, ConversationKey, Failure, Kind, Origin, Prompt, Request, Text, TurnCompleted, TurnId,
-    TurnStatus, Usage,
+    Answer, ConversationKey, Failure, Kind, Origin, Prompt, Request, RequestId, Text,
+    TurnCompleted, TurnId, TurnStatus, Usage,
 };
 
 use crate::conversation::{Conversation, OpenOptions};
@@ -102,10 +103,23 @@ impl Hub {
         let conversation = self.conversation(key, context.open.clone()).await?;
         let mut subscription = conversation.subscribe(conversation.last_seq());
         let turn = conversation.start_turn(prompt.into()).await?;
-        let mut watch = Watch { conversation: &conversation, turn: &turn, asked: None };
+        let mut watch = Watch {
+            conversation: &conversation,
+            turn: &turn,
+            asked: None,
+            waiting: VecDeque::new(),
+            asking: None,
+        };
         let ended = async {
             loop {
-                let entries = subscription.next().await?;
+                let entries = tokio::select! {
+                    entries = subscription.next() => entries?,
+                    (request, answer) = answered(&mut watch.asking) => {
+                        watch.give(&request, answer, Origin::Client, None).await?;
+                        watch.ask_next(&context.on_request);
+                        continue;
+                    }
+                };
                 if entries.is_empty() {
                     return Err(TurnError::Hub(Error::Closed));
                 }
@@ -165,6 +179,25 @@ struct Watch<'a> {
     conversation: &'a Conversation,
     turn: &'a TurnId,
     asked: Option<Box<Request>>,
+    /// Requests for the handler, which is asked one at a time.
+    waiting: VecDeque<Request>,
+    asking: Option<Asking>,
+}
+
+/// A request that the handler has, and the answer it will give.
+type Asking = (RequestId, Pin<Box<dyn Future<Output = Answer> + Send>>);
+
+/// The handler's answer. Does not end while it is not asked. Can be cancelled.
+async fn answered(asking: &mut Option<Asking>) -> (RequestId, Answer) {
+    match asking {
+        None => std::future::pending().await,
+        Some((request, answer)) => {
+            let answer = answer.await;
+            let request = request.clone();
+            *asking = None;
+            (request, answer)
+        }
+    }
 }
 
 impl Watch<'_> {
@@ -182,6 +215,14 @@ impl Watch<'_> {
                 if shown.event.turn.is_none() || shown.event.turn.as_ref() == Some(self.turn) =>
             {
                 self.resolve(request, on_request).await?;
+                Ok(None)
+            }
+            Kind::RequestResolved(it) => {
+                self.forget(&it.request, on_request);
+                Ok(None)
+            }
+            Kind::RequestExpired(it) => {
+                self.forget(&it.request, on_request);
                 Ok(None)
             }
             _ => Ok(None),
@@ -203,10 +244,41 @@ impl Watch<'_> {
                 self.asked = Some(Box::new(request.clone()));
                 return Ok(interrupt(self.conversation).await?);
             }
-            OnRequest::Ask(handler) => (handler(request.clone()).await, Origin::Client, None),
+            OnRequest::Ask(_) => {
+                self.waiting.push_back(request.clone());
+                self.ask_next(on_request);
+                return Ok(());
+            }
         };
         let policy = policy.map(|policy| format!("on-request {policy}"));
-        match self.conversation.answer(&request.id, answer, by, policy).await {
+        self.give(&request.id, answer, by, policy).await
+    }
+
+    /// Hands the next request to the handler, unless it has one.
+    fn ask_next(&mut self, on_request: &OnRequest) {
+        if self.asking.is_none()
+            && let OnRequest::Ask(handler) = on_request
+            && let Some(request) = self.waiting.pop_front()
+        {
+            self.asking = Some((request.id.clone(), handler(request)));
+        }
+    }
+
+    /// A request has its answer or is gone: whoever was asked need not go on.
+    fn forget(&mut self, request: &RequestId, on_request: &OnRequest) {
+        self.waiting.retain(|it| it.id != *request);
+        self.asking.take_if(|(asked, _)| asked == request);
+        self.ask_next(on_request);
+    }
+
+    async fn give(
+        &self,
+        request: &RequestId,
+        answer: Answer,
+        by: Origin,
+        policy: Option<String>,
+    ) -> Result<(), TurnError> {
+        match self.conversation.answer(request, answer, by, policy).await {
             // Somebody else was faster, or the agent took it back.
             Ok(()) | Err(Error::AlreadyResolved { .. }) => Ok(()),
             Err(error) => Err(error.into()),

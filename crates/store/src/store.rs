@@ -171,6 +171,16 @@ impl Store {
         self.append_claimed(&lease.claim, batch).await
     }
 
+    /// As [`append`](Self::append), for somebody who keeps the future: it borrows nothing.
+    pub fn append_later(
+        &self,
+        lease: &Lease,
+        batch: Batch,
+    ) -> impl Future<Output = Commit> + Send + use<> {
+        let (store, claim) = (self.clone(), lease.claim.clone());
+        async move { store.append_claimed(&claim, batch).await }
+    }
+
     pub(crate) async fn append_claimed(&self, claim: &Claim, batch: Batch) -> Commit {
         let units = self.inner.units(&batch);
         match Arc::clone(&self.inner.room).acquire_many_owned(units).await {

@@ -101,7 +101,7 @@ impl Actor {
             let ledger = self.ledger();
             if ledger.current_turn().is_none() && ledger.open_items().is_empty() {
                 self.lay_to_rest(Some("idle")).await;
-                self.flush().await;
+                self.flush();
                 self.tail.rest();
             } else {
                 self.idle_deadline = Some(now + self.limits.idle);

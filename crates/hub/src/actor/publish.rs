@@ -23,7 +23,7 @@ fn begins_turn(kind: &Kind) -> bool {
 
 impl Actor {
     /// Sends what is new to the agent, to the store and to whoever watches.
-    pub(super) async fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let mut frames = self.left_frames.take();
         if let Some(live) = &mut self.live {
             live.write();
@@ -80,7 +80,7 @@ impl Actor {
         let durable = !batch.events.is_empty();
         batch.can_wait = durable && only_begins;
         if durable {
-            self.pipeline.submit(batch, entries).await;
+            self.pipeline.submit(batch, entries);
         } else {
             if self.pipeline.is_clear() {
                 if !entries.is_empty() {
@@ -90,7 +90,7 @@ impl Actor {
                 self.pipeline.queue_behind(entries);
             }
             if !batch.is_empty() {
-                self.pipeline.submit(batch, Vec::new()).await;
+                self.pipeline.submit(batch, Vec::new());
             }
         }
         self.keep_up_raw_log(turn_ended);

@@ -1,11 +1,14 @@
 //! What ends a turn, where more than one thing could.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tieline_event::{EndSignal, Event, FrameNo, Kind, Prompt, Seq, TurnCompleted, TurnStatus};
-use tieline_hub::{Error, Hub, Limits, Notification};
+use tieline_event::{
+    Answer, EndSignal, Event, FrameNo, Kind, Origin, Prompt, Seq, TurnCompleted, TurnStatus,
+};
+use tieline_hub::{Error, Hub, Limits, Notification, OnRequest, TurnContext};
 use tieline_store::Options;
 
 use crate::bench::{Bench, Wire, is_message, key, quick, until, until_end};
@@ -228,4 +231,30 @@ fn noise(seed: usize) -> String {
         char::from(b'a' + u8::try_from(state % 26).unwrap())
     };
     (0..1000).map(|_| letter()).collect()
+}
+
+#[tokio::test]
+async fn an_ask_handler_is_let_go_when_somebody_else_answers() {
+    let bench = Bench::new("ask-permission Bash {\"command\":\"ls\"}\nsay Done.");
+    let hub = bench.hub();
+    let (conversation, mut live) = bench.open(&hub).await;
+    let answering = tokio::spawn(async move {
+        let request = until(&mut live, |event| match &event.kind {
+            Kind::RequestOpened(request) => Some(request.id.clone()),
+            _ => None,
+        })
+        .await;
+        conversation.answer(&request, Answer::allow(), Origin::Client, None).await.unwrap();
+    });
+    let context = TurnContext {
+        open: bench.open_options(),
+        on_request: OnRequest::Ask(Arc::new(|_| Box::pin(std::future::pending()))),
+        timeout: None,
+    };
+    let key = key();
+    let turn = hub.run_turn(&key, "go", context);
+    let outcome = tokio::time::timeout(Duration::from_secs(30), turn).await.expect("it ends");
+    assert_eq!(outcome.unwrap().text, "Done.");
+    answering.await.unwrap();
+    hub.close_all().await;
 }
