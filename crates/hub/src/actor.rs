@@ -2,30 +2,33 @@
 
 mod clock;
 mod fork;
+mod process;
 mod publish;
 mod settings;
+mod wishes;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_agent::{Launch, Ledger, Refused, Resume, TurnEnd};
+use tieline_agent::Ledger;
 use tieline_event::{
-    Answer, BlobRef, Closed, Configured, ConversationKey, EndSignal, Epoch, Extras, Failure,
-    FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel, Opened, Origin, Policy, Prompt, Report,
-    RequestId, Seq, Timestamp, TurnId,
+    Answer, BlobRef, Closed, Configured, ConversationKey, Epoch, Extras, FrameNo, Kind, Mode,
+    Opened, Origin, Policy, Prompt, Report, RequestId, Seq, Timestamp, TurnId,
 };
 use tieline_store::{Capped, ConversationChange, ForkedAt, FrameBuf, Lease, RequestState, Store};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::sleep_until;
 
+use self::clock::{Timer, Timers};
+use self::process::{News, Process};
+use self::wishes::{Settled, Steer, Wish};
 use crate::conversation::{Conversation, Message, OpenOptions, Reply};
 use crate::error::Error;
 use crate::hub::Registry;
 use crate::limits::Limits;
-use crate::live::{Ended, Happened, Live};
 use crate::owners::Claim;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Mark, Pipeline};
 use crate::recover::{self, Closing};
 use crate::shared::Servers;
 use crate::tail::{Entry, Tail};
@@ -66,10 +69,16 @@ pub(crate) struct Actor {
     /// How far that one had come, and the agent's name for that place.
     forked_at: Option<(ForkedAt, Option<String>)>,
     title: Option<String>,
-    /// The running agent.
-    live: Option<Live>,
-    /// The books, while no agent runs.
-    ledger: Option<Ledger>,
+    /// The agent, and the books.
+    process: Process,
+    /// The agent was told to go, and why.
+    leaving: Option<Option<&'static str>>,
+    /// What waits for the process.
+    wishes: VecDeque<Wish>,
+    /// Who waits for the disk.
+    settling: VecDeque<(Mark, Settled)>,
+    /// Messages for the turn that waits for its agent.
+    steers: Vec<Steer>,
     /// Turns that wait, each with everybody who asked for it.
     queued: VecDeque<(Prompt, Vec<Reply<TurnId>>)>,
     keys: VecDeque<(String, TurnId)>,
@@ -88,15 +97,11 @@ pub(crate) struct Actor {
     upkeep: Option<oneshot::Receiver<Result<Capped, tieline_store::Error>>>,
     /// The running process does not fit the configuration any more.
     stale: bool,
-    turn_deadline: Option<Instant>,
-    interrupt_deadline: Option<Instant>,
-    idle_deadline: Option<Instant>,
-    /// When the driver wants to be woken.
-    wake_deadline: Option<Instant>,
-    /// When silence ends the turn.
-    silence_deadline: Option<Instant>,
+    timers: Timers,
     /// The agent's notify program said that this turn is over; its wire may still say so itself.
-    notified: Option<(TurnId, String, Instant)>,
+    notified: Option<(TurnId, String)>,
+    /// No more commands are taken.
+    is_closing: bool,
 }
 
 /// Closes the tail when the actor ends in whatever way.
@@ -111,7 +116,7 @@ impl Drop for Guard {
 enum Step {
     Show(Result<Vec<Entry>, tieline_store::Error>),
     Message(Option<Message>),
-    Agent(Happened),
+    Process(News),
     Capped(Option<Capped>),
     Deadline,
 }
@@ -171,8 +176,11 @@ impl Actor {
             forked_from: row.forked_from.clone(),
             forked_at: row.forked_at.map(|at| (at, row.position.clone())),
             title: row.title.clone(),
-            live: None,
-            ledger: Some(ledger),
+            process: Process::Absent(ledger),
+            leaving: None,
+            wishes: VecDeque::new(),
+            settling: VecDeque::new(),
+            steers: Vec::new(),
             pipeline: Pipeline::new(store.clone(), lease, limits.store_patience),
             queued: VecDeque::new(),
             keys: VecDeque::new(),
@@ -185,12 +193,9 @@ impl Actor {
             raw_bytes: 0,
             upkeep: None,
             stale: false,
-            turn_deadline: None,
-            interrupt_deadline: None,
-            idle_deadline: None,
-            wake_deadline: None,
-            silence_deadline: None,
+            timers: Timers::default(),
             notified: None,
+            is_closing: false,
             store: store.clone(),
             limits,
         };
@@ -228,12 +233,14 @@ impl Actor {
         self.inbox.close();
         // A queued turn that will never begin is refused by dropping its reply.
         self.queued.clear();
+        self.wishes.clear();
+        self.steers.clear();
         let (trouble, reply) = match result {
             Ok(reply) => (self.close().await.err(), reply),
             Err(error) => (Some(error), None),
         };
         // What is left of the agent dies with its handle.
-        self.live = None;
+        drop(std::mem::take(&mut self.process));
         let trouble = trouble.map(|error| chain(&error));
         if let Some(trouble) = &trouble {
             tracing::error!(conversation = %self.key, %trouble, "given up");
@@ -255,40 +262,42 @@ impl Actor {
     async fn work(&mut self) -> Result<Option<Reply<()>>, tieline_store::Error> {
         self.flush();
         loop {
-            match self.next_step().await {
-                Step::Show(entries) => self.tail.publish(entries?),
+            let step = match self.next_step().await {
                 Step::Message(None) => return Ok(None),
                 Step::Message(Some(Message::Close(reply))) => return Ok(Some(reply)),
-                Step::Message(Some(message)) => self.obey(message).await?,
-                Step::Agent(Happened::Moved) => self.heard(),
-                Step::Agent(Happened::Exited) => self.lay_to_rest(None).await,
-                Step::Agent(Happened::Silenced) => self.silenced().await,
-                Step::Capped(dropped) => self.tell_capped(dropped),
-                Step::Deadline => self.on_deadline().await,
+                step => step,
+            };
+            // The start of a process goes to the disk along with the turn it was started for.
+            let is_start = matches!(step, Step::Process(News::Started(_)));
+            self.take(step)?;
+            if !is_start {
+                self.flush();
             }
-            self.flush();
-            self.go_on().await;
+            if self.go_on() || is_start {
+                self.flush();
+            }
         }
     }
 
-    async fn next_step(&mut self) -> Step {
-        let deadlines = [
-            self.turn_deadline,
-            self.interrupt_deadline,
-            self.idle_deadline,
-            self.wake_deadline,
-            self.silence_deadline,
-            self.notified.as_ref().map(|(.., deadline)| *deadline),
-        ];
-        let deadline = deadlines.into_iter().flatten().min();
-        let Self { pipeline, inbox, live, upkeep, .. } = self;
-        let may_read = !pipeline.is_backed_up();
-        let agent = async {
-            match live {
-                Some(live) => live.happened(may_read).await,
-                None => std::future::pending().await,
+    fn take(&mut self, step: Step) -> Result<(), tieline_store::Error> {
+        match step {
+            Step::Show(entries) => {
+                self.tail.publish(entries?);
+                self.answer_settled();
             }
-        };
+            Step::Message(Some(message)) => self.obey(message),
+            Step::Message(None) => {}
+            Step::Process(news) => self.on_news(news),
+            Step::Capped(dropped) => self.tell_capped(dropped),
+            Step::Deadline => self.on_deadline(),
+        }
+        Ok(())
+    }
+
+    async fn next_step(&mut self) -> Step {
+        let deadline = self.timers.next();
+        let Self { pipeline, inbox, process, upkeep, is_closing, .. } = self;
+        let may_read = !pipeline.is_backed_up();
         let time = async {
             match deadline {
                 Some(deadline) => sleep_until(deadline).await,
@@ -303,47 +312,43 @@ impl Actor {
         };
         tokio::select! {
             entries = pipeline.advance() => Step::Show(entries),
-            message = inbox.recv() => Step::Message(message),
-            happened = agent => Step::Agent(happened),
+            message = inbox.recv(), if !*is_closing => Step::Message(message),
+            news = process.news(may_read) => Step::Process(news),
             dropped = capped => Step::Capped(dropped),
             () = time => Step::Deadline,
         }
     }
 
-    async fn obey(&mut self, message: Message) -> Result<(), tieline_store::Error> {
+    fn obey(&mut self, message: Message) {
         match message {
-            Message::StartTurn(prompt, reply) => self.start_turn(prompt, reply).await,
-            Message::Steer { prompt, queue, reply } => self.steer(prompt, queue, reply).await,
+            Message::StartTurn(prompt, reply) => self.start_turn(prompt, reply),
+            Message::Steer { prompt, queue, reply } => self.steer(prompt, queue, reply),
             Message::Notified(notification) => self.on_notification(notification),
             Message::Interrupt(reply) => answer_with(reply, self.interrupt()),
             Message::Cancel(reply) => answer_with(reply, self.cancel()),
-            Message::Wake(reply) => {
-                let awake = match &self.live {
-                    Some(_) => Ok(()),
-                    None => self.wake(For::Later).await.map_err(Error::Agent),
-                };
-                answer_with(reply, awake);
-            }
+            Message::Wake(reply) => self.wishes.push_back(Wish::Wake(reply)),
             Message::Answer { request, answer, by, policy, reply } => {
-                let result = self.answer(&request, &answer, by, policy).await;
-                answer_with(reply, result);
+                self.answer(request, &answer, (by, policy), reply);
             }
             Message::Configure(options, reply) => {
                 self.reconfigure(&options);
                 if self.stale && self.ledger().current_turn().is_none() {
-                    self.lay_to_rest(Some("the configuration changed")).await;
+                    self.rest(Some("the configuration changed"));
                 }
-                self.settle().await?;
-                answer_with(reply, Ok(self.tail.shown()));
+                match self.is_settled() {
+                    true => self.settle(Settled::Shown(reply)),
+                    false => self.wishes.push_back(Wish::Configured(reply)),
+                }
             }
-            Message::Inquire(inquiry, reply) => self.inquire(&inquiry, reply).await,
+            Message::Inquire(inquiry, reply) => {
+                self.wishes.push_back(Wish::Inquire(inquiry, reply));
+            }
             Message::Rename(title, reply) => {
                 self.title = Some(title.clone());
                 self.change().title = self.title.clone();
                 self.ledger_mut()
                     .configured(Configured { title: Some(title), ..Configured::default() });
-                self.settle().await?;
-                answer_with(reply, Ok(()));
+                self.settle(Settled::Done(reply));
             }
             Message::Note(note, reply) => {
                 for marker in note.markers {
@@ -353,31 +358,22 @@ impl Actor {
                 if note.task.is_some() {
                     self.change().task = note.task;
                 }
-                self.settle().await?;
-                answer_with(reply, Ok(()));
+                self.settle(Settled::Done(reply));
             }
-            Message::Reset(reply) => {
-                let result = self.reset().await;
-                self.settle().await?;
-                answer_with(reply, result);
-            }
+            Message::Reset(reply) => match self.ledger().current_turn() {
+                None => self.wishes.push_back(Wish::Reset(reply)),
+                Some(_) => {
+                    let why = "a turn is running; interrupt it first".to_owned();
+                    answer_with(reply, Err(Error::Refused(why)));
+                }
+            },
             // Taken out by the caller.
             Message::Close(reply) => answer_with(reply, Err(Error::Closed)),
         }
-        Ok(())
     }
 
-    /// Until everything so far is on disk and shown.
-    async fn settle(&mut self) -> Result<(), tieline_store::Error> {
-        self.flush();
-        while !self.pipeline.is_empty() {
-            let entries = self.pipeline.advance().await?;
-            self.tail.publish(entries);
-        }
-        Ok(())
-    }
-
-    async fn start_turn(&mut self, prompt: Prompt, reply: Reply<TurnId>) {
+    /// A turn begins as soon as no other one runs and its agent is there.
+    fn start_turn(&mut self, prompt: Prompt, reply: Reply<TurnId>) {
         if let Some(key) = &prompt.idempotency_key
             && let Some((_, turn)) = self.keys.iter().find(|(known, _)| known == key)
         {
@@ -389,131 +385,33 @@ impl Actor {
         {
             return replies.push(reply);
         }
-        if self.ledger().current_turn().is_none() && self.queued.is_empty() {
-            let turn = self.begin(&prompt).await;
-            answer_with(reply, Ok(turn));
-        } else if self.queued.len() < self.limits.queued_turns {
+        // The first one does not wait for another turn, but for its agent at most.
+        let n_free = usize::from(self.ledger().current_turn().is_none());
+        if self.queued.len() < self.limits.queued_turns + n_free {
             self.queued.push_back((prompt, vec![reply]));
         } else {
-            answer_with(reply, Err(Error::TooManyTurns(self.queued.len())));
+            answer_with(reply, Err(Error::TooManyTurns(self.queued.len() - n_free)));
         }
     }
 
-    /// Begins a turn. One whose agent cannot start ends at once, on the same path as any other.
-    async fn begin(&mut self, prompt: &Prompt) -> TurnId {
-        self.idle_deadline = None;
-        let unfit = self.live.as_ref().is_some_and(|it| it.one_turn || it.ending);
-        if unfit || self.stale {
-            self.lay_to_rest(None).await;
+    fn steer(&mut self, prompt: Prompt, queue: bool, reply: Reply<Option<TurnId>>) {
+        let has_turn = self.ledger().current_turn().is_some();
+        if !has_turn && !self.queued.is_empty() {
+            // The turn it is for waits for its agent.
+            return self.steers.push(Steer { prompt, queue, reply });
         }
-        let awake = match &self.live {
-            Some(_) => Ok(()),
-            None => self.wake(For::Turn).await,
-        };
-        let turn = match (&mut self.live, awake) {
-            (Some(live), Ok(())) => live.session.start_turn(prompt),
-            (_, awake) => {
-                let failure = awake.err().unwrap_or_else(|| {
-                    Failure::new(FailureCode::AgentCannotStart, "the agent is not there")
-                });
-                let ledger = self.ledger_mut();
-                let turn = ledger.begin_turn(prompt.origin, prompt.idempotency_key.clone());
-                ledger.user_message(prompt);
-                ledger.end_turn(&turn, TurnEnd::failed(failure, EndSignal::Tieline));
-                turn
-            }
-        };
-        if let Some(key) = prompt.idempotency_key.clone() {
-            self.keys.push_back((key, turn.clone()));
-            if self.keys.len() > KEYS {
-                self.keys.pop_front();
-            }
-        }
-        if self.title.is_none() {
-            self.title = title(prompt);
-            self.change().title = self.title.clone();
-        }
-        tracing::info!(conversation = %self.key, %turn, "turn started");
-        turn
-    }
-
-    /// Starts the agent, going on with its native session if there is one.
-    async fn wake(&mut self, purpose: For) -> Result<(), Failure> {
-        let agent = self.registry.agent(&self.agent, &self.workspace)?;
-        let at = match self.fork_place() {
-            Some(place) => place.position().await?,
-            None => None,
-        };
-        let launch = Launch {
-            workspace: &self.workspace,
-            mode: self.mode,
-            policy: self.policy,
-            model: self.model.as_deref(),
-            effort: self.effort.as_deref(),
-            extras: &self.extras,
-            resume: self.ledger().session().map(|session| Resume {
-                session,
-                fork: self.forks,
-                at: at.as_deref(),
-            }),
-        };
-        let plan = agent.launch(launch).await?;
-        if plan.one_turn && purpose == For::Later {
-            // Such a process waits for its prompt and could tell nothing before.
-            return Ok(());
-        }
-        let ledger = self.ledger.take().unwrap_or_default();
-        let Self { workspace, limits, servers, next_frame, .. } = &*self;
-        let scribe = self.store.scribe(self.pipeline.lease());
-        let started = Live::start(plan, ledger, workspace, limits, servers, scribe, *next_frame);
-        match started.await {
-            Ok(live) => {
-                self.live = Some(live);
-                Ok(())
-            }
-            Err((failure, ledger)) => {
-                self.ledger = Some(ledger);
-                Err(failure)
-            }
-        }
-    }
-
-    /// Asks the agent about itself; it is started for that, if need be.
-    async fn inquire(&mut self, inquiry: &Inquiry, reply: Reply<Report>) {
-        let awake = match &self.live {
-            Some(_) => Ok(()),
-            None => self.wake(For::Later).await.map_err(Error::Agent),
-        };
-        if let Err(error) = awake {
-            return answer_with(reply, Err(error));
-        }
-        self.n_inquiries += 1;
-        let number = self.n_inquiries;
-        let asked = match &mut self.live {
-            Some(live) => live.session.inquire(number, inquiry),
-            None => Err(Refused("this agent tells nothing before its first turn".to_owned())),
-        };
-        match asked {
-            Ok(()) => drop(self.inquiries.insert(number, reply)),
-            Err(refused) => answer_with(reply, Err(Error::Refused(refused.0))),
-        }
-    }
-
-    async fn steer(&mut self, prompt: Prompt, queue: bool, reply: Reply<Option<TurnId>>) {
-        let refused = match &mut self.live {
-            Some(live) if live.session.ledger().current_turn().is_some() => {
-                match live.session.steer(&prompt) {
-                    Ok(()) => return answer_with(reply, Ok(None)),
-                    Err(refused) => Error::Refused(refused.0),
-                }
-            }
-            _ => Error::NoTurn,
+        let refused = match self.process.live_mut().filter(|_| has_turn) {
+            Some(live) => match live.session.steer(&prompt) {
+                Ok(()) => return answer_with(reply, Ok(None)),
+                Err(refused) => Error::Refused(refused.0),
+            },
+            None => Error::NoTurn,
         };
         if !queue {
             return answer_with(reply, Err(refused));
         }
         let (turn, began) = oneshot::channel();
-        self.start_turn(prompt, turn).await;
+        self.start_turn(prompt, turn);
         // The turn may begin much later; nobody else waits for it.
         tokio::spawn(async move {
             let turn = began.await.unwrap_or(Err(Error::Closed));
@@ -521,27 +419,36 @@ impl Actor {
         });
     }
 
+    /// Stops the running turn, or the one that waits for its agent.
     fn interrupt(&mut self) -> Result<(), Error> {
-        let Some(live) = &mut self.live else { return Err(Error::NoTurn) };
-        if live.session.ledger().current_turn().is_none() {
-            return Err(Error::NoTurn);
+        if self.ledger().current_turn().is_none() {
+            let is_done = self.interrupt_waiting();
+            return if is_done { Ok(()) } else { Err(Error::NoTurn) };
         }
-        if !live.session.interrupt() {
-            live.signal_interrupt();
+        match &mut self.process {
+            Process::Running(live) => {
+                if !live.session.interrupt() {
+                    live.signal_interrupt();
+                }
+                self.expect_stop();
+            }
+            // It is being ended; the turn ends with it.
+            Process::Ending(ending) => drop(ending.session.interrupt()),
+            Process::Absent(_) | Process::Starting(_) => return Err(Error::NoTurn),
         }
-        self.expect_stop();
         Ok(())
     }
 
     /// The agent was asked to stop the turn. Asking again gives it no more time.
     fn expect_stop(&mut self) {
-        let deadline = Instant::now() + self.limits.interrupt_grace;
-        self.interrupt_deadline.get_or_insert(deadline);
+        self.timers.set_once(Timer::Interrupt, self.limits.interrupt_grace);
     }
 
     /// Stops the running turn and forgets those that wait.
     fn cancel(&mut self) -> Result<(), Error> {
-        for (_, replies) in self.queued.drain(..) {
+        // The one that waits for its agent only is the running one.
+        let n_running = usize::from(self.ledger().current_turn().is_none());
+        for (_, replies) in self.queued.drain(n_running.min(self.queued.len())..) {
             for reply in replies {
                 answer_with(reply, Err(Error::Cancelled));
             }
@@ -552,125 +459,48 @@ impl Actor {
         }
     }
 
-    async fn answer(
+    fn answer(
         &mut self,
-        request: &RequestId,
+        request: RequestId,
         answer: &Answer,
-        by: Origin,
-        policy: Option<String>,
-    ) -> Result<(), Error> {
-        if let Some(live) = &mut self.live
-            && live.session.ledger().open_requests().any(|open| open == request)
-        {
-            let answered = live.session.answer(request, answer, by, policy);
+        (by, policy): (Origin, Option<String>),
+        reply: Reply<()>,
+    ) {
+        let is_open = self.ledger().open_requests().any(|open| *open == request);
+        if is_open && let Some(live) = self.process.live_mut() {
+            let answered = live.session.answer(&request, answer, by, policy);
             if live.session.is_interrupted() {
                 self.expect_stop();
             }
-            return answered.map_err(|refused| Error::Refused(refused.0));
+            return answer_with(reply, answered.map_err(|refused| Error::Refused(refused.0)));
         }
-        let (store, key, id) = (self.store.clone(), self.key.clone(), request.clone());
-        let read = tokio::task::spawn_blocking(move || store.request(&key, &id));
-        let found = read.await.map_err(|_| Error::Closed)??;
-        let how = match found.map(|found| found.state) {
-            Some(RequestState::Resolved(it)) => {
-                let by = it.policy.unwrap_or_else(|| format!("{:?}", it.by).to_lowercase());
-                format!("{} by {by}", it.answer.summary())
-            }
-            Some(RequestState::Expired(it)) => it.reason,
-            Some(RequestState::Open) => "its agent is gone".to_owned(),
-            None => return Err(Error::NoRequest(request.clone())),
-        };
-        Err(Error::AlreadyResolved { request: request.clone(), how })
-    }
-
-    async fn reset(&mut self) -> Result<(), Error> {
-        if self.ledger().current_turn().is_some() {
-            return Err(Error::Refused("a turn is running; interrupt it first".to_owned()));
-        }
-        self.lay_to_rest(Some("reset")).await;
-        self.forks = false;
-        let ledger = self.ledger_mut();
-        ledger.forget_session();
-        ledger.notice(NoticeLevel::Info, "reset", "the next turn begins a new session");
-        self.change().native_session = Some(None);
-        Ok(())
-    }
-
-    /// The agent closed its output: without it nothing is left to be said.
-    async fn silenced(&mut self) {
-        let Some(live) = &mut self.live else { return };
-        let gone = async {
-            loop {
-                if let Happened::Exited = live.happened(false).await {
-                    break;
-                }
-            }
-        };
-        if timeout(self.limits.drain, gone).await.is_err() {
-            let failure = Failure::new(FailureCode::Protocol, "the agent closed its output")
-                .hint("the conversation goes on with the next message");
-            live.stopping.get_or_insert(failure);
-        }
-        self.lay_to_rest(None).await;
-    }
-
-    /// Ends the process, if there is one, and takes the books back.
-    async fn lay_to_rest(&mut self, why: Option<&str>) {
-        let Some(mut live) = self.live.take() else {
-            self.stale = false;
-            return;
-        };
-        if live.session.ledger().current_turn().is_none() {
-            // It may still be writing its own transcript.
-            live.say_goodbye(&self.limits).await;
-        }
-        let Ended { session, frames } = live.end(why, &self.limits).await;
-        self.next_frame = frames.next();
-        self.left_frames = Some(frames);
-        self.ledger = Some(session.into_ledger());
-        // Who asked it something is told that no answer will come.
-        self.inquiries.clear();
-        (self.interrupt_deadline, self.wake_deadline) = (None, None);
-        // The frames must be on their way before the next process numbers its own.
-        self.flush();
-        self.stale = false;
-    }
-
-    /// After a turn: the next one, or rest.
-    async fn go_on(&mut self) {
-        if self.ledger().current_turn().is_some() {
-            return;
-        }
-        (self.turn_deadline, self.interrupt_deadline) = (None, None);
-        (self.silence_deadline, self.notified) = (None, None);
-        while self.ledger().current_turn().is_none()
-            && let Some((prompt, replies)) = self.queued.pop_front()
-        {
-            let turn = self.begin(&prompt).await;
-            self.flush();
-            for reply in replies {
-                answer_with(reply, Ok(turn.clone()));
-            }
-        }
-        if let Some(live) = &self.live
-            && self.idle_deadline.is_none()
-            && !live.forgets
-        {
-            // A process that was there for this turn has nothing to wait for.
-            let patience = if live.one_turn { self.limits.exit_grace } else { self.limits.idle };
-            self.idle_deadline = Some(Instant::now() + patience);
-        }
+        let (store, key) = (self.store.clone(), self.key.clone());
+        // The disk may take its time.
+        tokio::task::spawn_blocking(move || {
+            let why = why_not_open(&store, &key, request);
+            answer_with(reply, Err(why));
+        });
     }
 
     async fn close(&mut self) -> Result<(), tieline_store::Error> {
-        if let Some(live) = &mut self.live
-            && live.session.ledger().current_turn().is_some()
-        {
+        self.is_closing = true;
+        if self.ledger().current_turn().is_some() {
             // Noted as interrupted; whether the agent still hears of it does not matter.
-            live.session.interrupt();
-            live.write();
+            match &mut self.process {
+                Process::Running(live) => {
+                    live.session.interrupt();
+                    live.write();
+                }
+                Process::Ending(ending) => drop(ending.session.interrupt()),
+                Process::Absent(_) | Process::Starting(_) => {}
+            }
         }
-        self.lay_to_rest(Some("closed")).await;
+        self.rest(Some("closed"));
+        while !self.process.is_absent() {
+            let step = self.next_step().await;
+            self.take(step)?;
+            self.flush();
+        }
         if let Some(mut upkeep) = self.upkeep.take() {
             // It would wait for company that does not come any more.
             let store = self.store.clone();
@@ -683,7 +513,13 @@ impl Actor {
         }
         let closed = Closed { reason: "closed".to_owned() };
         self.ledger_mut().emit(Kind::ConversationClosed(closed));
-        self.settle().await
+        self.flush();
+        while !self.pipeline.is_empty() {
+            let entries = self.pipeline.advance().await?;
+            self.tail.publish(entries);
+            self.answer_settled();
+        }
+        Ok(())
     }
 
     fn change(&mut self) -> &mut ConversationChange {
@@ -691,19 +527,30 @@ impl Actor {
     }
 
     fn ledger(&self) -> &Ledger {
-        match (&self.live, &self.ledger) {
-            (Some(live), _) => live.session.ledger(),
-            (None, Some(ledger)) => ledger,
-            (None, None) => unreachable!("the books are with the process or here"),
-        }
+        self.process.ledger()
     }
 
     fn ledger_mut(&mut self) -> &mut Ledger {
-        match &mut self.live {
-            Some(live) => live.session.ledger_mut(),
-            None => self.ledger.get_or_insert_default(),
-        }
+        self.process.ledger_mut()
     }
+}
+
+/// Why a request that is not open cannot be answered. Blocks.
+fn why_not_open(store: &Store, key: &ConversationKey, request: RequestId) -> Error {
+    let found = match store.request(key, &request) {
+        Ok(found) => found,
+        Err(error) => return error.into(),
+    };
+    let how = match found.map(|found| found.state) {
+        Some(RequestState::Resolved(it)) => {
+            let by = it.policy.unwrap_or_else(|| format!("{:?}", it.by).to_lowercase());
+            format!("{} by {by}", it.answer.summary())
+        }
+        Some(RequestState::Expired(it)) => it.reason,
+        Some(RequestState::Open) => "its agent is gone".to_owned(),
+        None => return Error::NoRequest(request),
+    };
+    Error::AlreadyResolved { request, how }
 }
 
 /// An error with everything behind it.

@@ -1,14 +1,15 @@
 //! An agent's process and its session: the only place where their bytes move.
 
 use std::borrow::Cow;
+use std::pin::Pin;
 use std::time::Duration;
 
-use tieline_agent::{Direction, ExitInfo, Plan, Session};
+use tieline_agent::{Direction, Driver, ExitInfo, Ledger, Plan, Session};
 use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp};
-use tieline_proc::{Spec, StderrChunk};
+use tieline_proc::{Closed, Spec, StderrChunk};
 use tieline_store::{FrameBuf, Scribe};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::chores::Chores;
 use crate::inside::Inner;
@@ -36,6 +37,8 @@ pub(crate) struct Live {
     close_input: bool,
     eof: bool,
     pub(crate) one_turn: bool,
+    /// It has had a turn.
+    pub(crate) has_had_turn: bool,
     /// What it knows is lost with it.
     pub(crate) forgets: bool,
     /// It was told to go and takes no new turn.
@@ -54,17 +57,27 @@ pub(crate) enum Happened {
     Silenced,
 }
 
-impl Live {
-    /// Starts the agent.
+/// A process that has started and was not spoken with.
+pub(crate) struct Started {
+    port: Port,
+    driver: Box<dyn Driver>,
+    chores: Chores,
+    program: String,
+    args: Vec<String>,
+    preamble: bool,
+    one_turn: bool,
+    forgets: bool,
+}
+
+impl Started {
+    /// Starts the agent. Dropping the future ends what there is of it.
     pub(crate) async fn start(
         plan: Plan,
-        ledger: tieline_agent::Ledger,
         workspace: &std::path::Path,
         limits: &Limits,
         servers: &Servers,
         scribe: Scribe,
-        next_frame: FrameNo,
-    ) -> Result<Self, (Failure, tieline_agent::Ledger)> {
+    ) -> Result<Self, Failure> {
         let program = plan.program.display().to_string();
         let args = plan.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
         let chores = Chores::new(plan.env.clone());
@@ -79,18 +92,38 @@ impl Live {
             (None, None) => tieline_proc::spawn(spec).await.map(Port::Own),
             (None, Some(share)) => servers.seat(spec, share, limits).await.map(Port::Shared),
         };
-        let mut port = match started {
-            Ok(port) => port,
-            Err(error) => return Err((cannot_start(&program, &error), ledger)),
-        };
+        Ok(Self {
+            port: started.map_err(|error| cannot_start(&program, &error))?,
+            driver: plan.driver,
+            chores,
+            program,
+            args,
+            preamble: plan.preamble,
+            one_turn: plan.one_turn,
+            forgets: plan.forgets,
+        })
+    }
+}
+
+impl Live {
+    /// An agent that goes on with the books.
+    pub(crate) fn new(
+        started: Started,
+        ledger: Ledger,
+        workspace: &std::path::Path,
+        limits: &Limits,
+        next_frame: FrameNo,
+    ) -> Self {
+        let Started { mut port, driver, chores, program, args, preamble, one_turn, forgets } =
+            started;
         let stderr = port.take_stderr();
-        let preamble = plan.preamble.then(|| format!("Workspace: {}", workspace.display()));
+        let preamble = preamble.then(|| format!("Workspace: {}", workspace.display()));
         let mut session =
-            Session::new(plan.driver, ledger, limits.line, next_frame).with_preamble(preamble);
+            Session::new(driver, ledger, limits.line, next_frame).with_preamble(preamble);
         let spawned = Spawned { pid: port.pid(), program, args };
         session.ledger_mut().emit(Kind::ProcessSpawned(spawned));
         session.started();
-        Ok(Self {
+        Self {
             session,
             port,
             stderr,
@@ -100,11 +133,12 @@ impl Live {
             unwritten: Vec::new(),
             close_input: false,
             eof: false,
-            one_turn: plan.one_turn,
-            forgets: plan.forgets,
+            one_turn,
+            has_had_turn: false,
+            forgets,
             ending: false,
             stopping: None,
-        })
+        }
     }
 
     /// Waits until the process does something. Can be cancelled.
@@ -194,55 +228,74 @@ impl Live {
         self.port.signal(SIGINT);
     }
 
-    /// Closes the agent's input and gives it some time to go by itself.
-    pub(crate) async fn say_goodbye(&mut self, limits: &Limits) {
+    /// Tells the agent to go and closes its input.
+    pub(crate) fn say_goodbye(&mut self) {
         self.session.leaving();
         self.write();
         self.port.close_input();
-        let deadline = Instant::now() + limits.exit_grace;
-        let exited = async {
-            loop {
-                match self.happened(true).await {
-                    Happened::Exited => break,
-                    Happened::Moved => {}
-                    Happened::Silenced => {
-                        self.port.exited().await;
-                        break;
-                    }
-                }
-            }
-        };
-        if tokio::time::timeout_at(deadline, exited).await.is_err() {
-            tracing::debug!(pid = self.port.pid(), "the agent does not go by itself");
-        }
     }
 
-    /// Ends the process and everything it started, reads its output to the end, and closes the
-    /// session's books.
-    pub(crate) async fn end(self, why: Option<&str>, limits: &Limits) -> Ended {
-        let Self {
-            mut session, mut port, mut frames, mut stderr, stopping: stopped, chores, ..
-        } = self;
-        chores.close().await;
-        let patience = limits.stop_grace + Duration::from_secs(1);
-        let exited = timeout(Duration::ZERO, port.exited()).await.is_ok();
-        if !exited {
-            port.begin_stop(limits.stop_grace);
-            if timeout(patience, port.exited()).await.is_err() {
-                port.begin_kill();
-            }
-        }
+    /// Begins to end the process and everything it started, and to read its output to the end.
+    pub(crate) fn end(self, why: Option<&'static str>, limits: &Limits) -> Ending {
+        let Self { session, mut port, frames, stderr, stopping: stopped, chores, .. } = self;
         let pid = port.pid();
-        let now = Timestamp::now();
-        let mut room = DRAINED;
-        let sink = |bytes: &[u8]| {
-            // More than a pipe holds comes from descendants that write on without end.
-            let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-            room -= taken.len();
-            session.read(taken, |way, bytes| keep(&mut frames, way, now, bytes));
+        let limits = limits.clone();
+        let gone = async move {
+            chores.close().await;
+            let patience = limits.stop_grace + Duration::from_secs(1);
+            let exited = timeout(Duration::ZERO, port.exited()).await.is_ok();
+            if !exited {
+                port.begin_stop(limits.stop_grace);
+                if timeout(patience, port.exited()).await.is_err() {
+                    port.begin_kill();
+                }
+            }
+            let mut output = Vec::new();
+            let sink = |bytes: &[u8]| {
+                // More than a pipe holds comes from descendants that write on without end.
+                let room = DRAINED - output.len();
+                output.extend_from_slice(bytes.get(..room.min(bytes.len())).unwrap_or_default());
+            };
+            let patience = patience + limits.exit_grace + limits.drain;
+            let (drained, closed) = port.close(sink, limits.drain, patience).await;
+            let cut = drained.cut || output.len() == DRAINED;
+            Remains { output, cut, closed }
         };
-        let patience = patience + limits.exit_grace + limits.drain;
-        let (drained, closed) = port.close(sink, limits.drain, patience).await;
+        Ending { session, frames, stderr, stopped, why, pid, gone: Box::pin(gone) }
+    }
+}
+
+/// An agent whose process is being ended.
+pub(crate) struct Ending {
+    pub(crate) session: Session,
+    frames: FrameBuf,
+    stderr: Option<mpsc::Receiver<StderrChunk>>,
+    /// We were ending the process already, and why.
+    stopped: Option<Failure>,
+    pub(crate) why: Option<&'static str>,
+    pid: u32,
+    gone: Pin<Box<dyn Future<Output = Remains> + Send>>,
+}
+
+/// What is left of a process.
+pub(crate) struct Remains {
+    output: Vec<u8>,
+    cut: bool,
+    closed: Closed,
+}
+
+impl Ending {
+    /// Waits until nothing of the process is left. Can be cancelled.
+    pub(crate) async fn gone(&mut self) -> Remains {
+        (&mut self.gone).await
+    }
+
+    /// Closes the session's books.
+    pub(crate) fn ended(self, remains: Remains) -> Ended {
+        let Self { mut session, mut frames, mut stderr, stopped, why, pid, .. } = self;
+        let Remains { output, cut, closed } = remains;
+        let now = Timestamp::now();
+        session.read(&output, |way, bytes| keep(&mut frames, way, now, bytes));
         while let Some(piece) = stderr.as_mut().and_then(|stderr| stderr.try_recv().ok()) {
             keep_stderr(&mut session, &mut frames, &piece);
         }
@@ -258,7 +311,7 @@ impl Live {
                 .map(str::to_owned)
                 .or_else(|| stopped.as_ref().map(|why| why.message.clone()))
                 .or_else(|| lives_on.then(|| "the shared process goes on".to_owned())),
-            cut: drained.cut || room == 0,
+            cut,
             killed: closed.killed,
             left: closed.left,
             stderr: (!stderr.is_empty()).then(|| stderr.clone()),

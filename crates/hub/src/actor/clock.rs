@@ -9,7 +9,77 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Actor;
+use super::process::IDLE;
 use crate::conversation::Notification;
+
+/// What a time is set for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// The turn takes too long.
+    Turn,
+    /// The agent ignores the interrupt.
+    Interrupt,
+    /// The agent has had nothing to do.
+    Idle,
+    /// The driver wants to be woken.
+    Wake,
+    /// Silence ends the turn.
+    Silence,
+    /// The agent's notify program said that the turn is over, and its wire does not.
+    Notified,
+    /// The agent was told to go and does not.
+    Goodbye,
+    /// The agent closed its output and lives on.
+    Silenced,
+}
+
+/// When each timer is due.
+#[derive(Debug, Default)]
+pub(super) struct Timers([Option<Instant>; 8]);
+
+impl Timers {
+    fn slot(&mut self, timer: Timer) -> &mut Option<Instant> {
+        let [turn, interrupt, idle, wake, silence, notified, goodbye, silenced] = &mut self.0;
+        match timer {
+            Timer::Turn => turn,
+            Timer::Interrupt => interrupt,
+            Timer::Idle => idle,
+            Timer::Wake => wake,
+            Timer::Silence => silence,
+            Timer::Notified => notified,
+            Timer::Goodbye => goodbye,
+            Timer::Silenced => silenced,
+        }
+    }
+
+    /// Sets it anew. A time that the clock does not have never comes.
+    pub(super) fn set(&mut self, timer: Timer, after: Duration) {
+        *self.slot(timer) = Instant::now().checked_add(after);
+    }
+
+    /// Sets it, unless it is set.
+    pub(super) fn set_once(&mut self, timer: Timer, after: Duration) {
+        if self.slot(timer).is_none() {
+            self.set(timer, after);
+        }
+    }
+
+    pub(super) fn clear(&mut self, timers: &[Timer]) {
+        for timer in timers {
+            *self.slot(*timer) = None;
+        }
+    }
+
+    /// Whether it is due; it is cleared then.
+    pub(super) fn take_due(&mut self, timer: Timer, now: Instant) -> bool {
+        self.slot(timer).take_if(|due| *due <= now).is_some()
+    }
+
+    /// When the next one is due.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.iter().flatten().min().copied()
+    }
+}
 
 /// What a cap on the raw log dropped. One that failed is tried again after the next turn.
 pub(super) async fn capped(
@@ -29,22 +99,23 @@ pub(super) async fn capped(
 impl Actor {
     /// The agent did something, so it is not silent.
     pub(super) fn heard(&mut self) {
-        if let Some((.., deadline)) = &mut self.notified {
-            *deadline = Instant::now() + self.limits.notify_grace;
+        if self.notified.is_some() {
+            self.timers.set(Timer::Notified, self.limits.notify_grace);
         }
-        let limit = self.limits.silence;
-        let is_silent_kind = self.live.as_ref().is_some_and(|it| it.session.ends_in_silence());
-        self.silence_deadline =
-            limit.filter(|_| is_silent_kind).map(|limit| Instant::now() + limit);
+        let Some(limit) = self.limits.silence else { return };
+        match self.process.live().is_some_and(|it| it.session.ends_in_silence()) {
+            true => self.timers.set(Timer::Silence, limit),
+            false => self.timers.clear(&[Timer::Silence]),
+        }
     }
 
     /// The agent's notify program ran. What it says counts when the wire stays silent.
     pub(super) fn on_notification(&mut self, notification: Notification) {
-        let Some(live) = &self.live else { return };
+        let Some(live) = self.process.live() else { return };
         let (session, turn) = (notification.session.as_deref(), notification.turn.as_deref());
         if let Some(turn) = live.session.turn_of_notice(session, turn) {
-            let deadline = Instant::now() + self.limits.notify_grace;
-            self.notified = Some((turn, notification.text, deadline));
+            self.timers.set(Timer::Notified, self.limits.notify_grace);
+            self.notified = Some((turn, notification.text));
         }
     }
 
@@ -60,24 +131,24 @@ impl Actor {
         self.ledger_mut().notice(NoticeLevel::Info, "raw_log_capped", text);
     }
 
-    pub(super) async fn on_deadline(&mut self) {
+    pub(super) fn on_deadline(&mut self) {
         let now = Instant::now();
-        let is_due = |deadline: &mut Instant| *deadline <= now;
-        if self.turn_deadline.take_if(is_due).is_some() {
+        self.on_process_deadline(now);
+        if self.timers.take_due(Timer::Turn, now) {
             self.time_out();
         }
-        if self.interrupt_deadline.take_if(is_due).is_some()
-            && let Some(live) = &mut self.live
+        if self.timers.take_due(Timer::Interrupt, now)
+            && let Some(live) = self.process.live_mut()
         {
             tracing::warn!(conversation = %self.key, "the agent ignores the interrupt");
             live.begin_stop(None, self.limits.stop_grace);
         }
-        if self.wake_deadline.take_if(is_due).is_some()
-            && let Some(live) = &mut self.live
+        if self.timers.take_due(Timer::Wake, now)
+            && let Some(live) = self.process.live_mut()
         {
             live.session.wake();
         }
-        if self.silence_deadline.take_if(is_due).is_some()
+        if self.timers.take_due(Timer::Silence, now)
             && let Some(turn) = self.ledger().oldest_turn().cloned()
         {
             if !self.ledger().open_items().is_empty() {
@@ -86,26 +157,35 @@ impl Actor {
             }
             let end = TurnEnd::completed(EndSignal::Idle);
             self.ledger_mut().end_turn(&turn, end);
-            self.lay_to_rest(Some("silent")).await;
+            self.rest(Some("silent"));
         }
-        if let Some((turn, text, _)) = self.notified.take_if(|(.., deadline)| *deadline <= now) {
+        if self.timers.take_due(Timer::Notified, now)
+            && let Some((turn, text)) = self.notified.take()
+        {
             let text = Some(text).filter(|text| !text.is_empty());
             let end = TurnEnd { text, ..TurnEnd::completed(EndSignal::Notify) };
             self.ledger_mut().end_turn(&turn, end);
-            if self.live.as_ref().is_some_and(|live| !live.forgets) {
+            if self.process.live().is_some_and(|live| !live.forgets) {
                 // It may still be busy with what is over for everybody else.
-                self.lay_to_rest(Some("notified")).await;
+                self.rest(Some("notified"));
             }
         }
-        if self.idle_deadline.take_if(is_due).is_some() {
+        if self.timers.take_due(Timer::Idle, now) {
             let ledger = self.ledger();
             if ledger.current_turn().is_none() && ledger.open_items().is_empty() {
-                self.lay_to_rest(Some("idle")).await;
-                self.flush();
-                self.tail.rest();
+                self.rest(Some(IDLE));
             } else {
-                self.idle_deadline = Some(now + self.limits.idle);
+                self.timers.set(Timer::Idle, self.limits.idle);
             }
+        }
+    }
+
+    /// A process that has nothing to do ends after some time.
+    pub(super) fn expect_idle(&mut self) {
+        if let Some(live) = self.process.live().filter(|live| !live.forgets) {
+            // A process that was there for this turn has nothing to wait for.
+            let patience = if live.one_turn { self.limits.exit_grace } else { self.limits.idle };
+            self.timers.set_once(Timer::Idle, patience);
         }
     }
 
@@ -116,13 +196,13 @@ impl Actor {
             format!("the turn took longer than {seconds} seconds"),
         )
         .hint("raise --timeout, or ask for smaller steps");
-        let Some(live) = &mut self.live else { return };
+        let Some(live) = self.process.live_mut() else { return };
         let Some(turn) = live.session.ledger().oldest_turn().cloned() else { return };
         live.session.ledger_mut().overrule(turn, failure, EndSignal::Timeout);
         let patience = self.limits.interrupt_grace.min(Duration::from_secs(1));
         if !live.session.interrupt() {
             live.signal_interrupt();
         }
-        self.interrupt_deadline = Some(Instant::now() + patience);
+        self.timers.set(Timer::Interrupt, patience);
     }
 }

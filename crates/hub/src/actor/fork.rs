@@ -17,14 +17,14 @@ pub(super) struct Place {
 
 impl Actor {
     /// Where the next process branches off, if it does.
-    pub(super) fn fork_place(&self) -> Option<Place> {
+    pub(super) fn fork_place(&self, session: Option<&str>) -> Option<Place> {
         let (at, position) = self.forked_at.clone().filter(|_| self.forks)?;
         Some(Place {
             store: self.store.clone(),
             key: self.key.clone(),
             from: self.forked_from.clone()?,
             at,
-            session: self.ledger().session().map(str::to_owned),
+            session: session.map(str::to_owned),
             position,
         })
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tieline_agent::{Draft, Output};
 use tieline_event::{BlobRef, BlobSink, Event, FORMAT, ItemBody, Kind, Source, Timestamp};
 use tieline_store::{Batch, NewEvent, RequestChange};
-use tokio::time::Instant;
 
+use super::clock::Timer;
 use super::{Actor, answer_with};
 use crate::error::Error;
 use crate::tail::{Entry, Shown};
@@ -25,7 +25,7 @@ impl Actor {
     /// Sends what is new to the agent, to the store and to whoever watches.
     pub(super) fn flush(&mut self) {
         let mut frames = self.left_frames.take();
-        if let Some(live) = &mut self.live {
+        if let Some(live) = self.process.live_mut() {
             live.write();
             let new = live.take_frames();
             debug_assert!(frames.is_none(), "a process starts after the last one was laid to rest");
@@ -43,12 +43,12 @@ impl Actor {
         let outputs = self.ledger_mut().take_outputs();
         let session = self.ledger_mut().take_session_change().map(str::to_owned);
         if self.ledger_mut().take_stop()
-            && let Some(live) = &mut self.live
+            && let Some(live) = self.process.live_mut()
         {
             live.begin_stop(None, self.limits.stop_grace);
         }
         if let Some(wish) = self.ledger_mut().take_wake() {
-            self.wake_deadline = Some(Instant::now() + wish);
+            self.timers.set(Timer::Wake, wish);
         }
         if let Some(session) = session {
             self.forks = false;
@@ -128,8 +128,9 @@ impl Actor {
                 let next_turn = self.ledger().n_turns() + 1;
                 self.change().next_turn = Some(next_turn);
                 // Also for turns that the agent begins by itself.
-                let limit = self.limits.turn_timeout;
-                self.turn_deadline = limit.map(|limit| Instant::now() + limit);
+                if let Some(limit) = self.limits.turn_timeout {
+                    self.timers.set(Timer::Turn, limit);
+                }
             }
             Kind::TurnCompleted(end) => {
                 let began = turn.as_ref().and_then(|turn| self.started.remove(turn));

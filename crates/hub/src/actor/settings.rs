@@ -14,7 +14,7 @@ impl Actor {
             self.workspace.clone_from(workspace);
             self.change().workspace = Some(workspace.display().to_string());
             told.cwd = Some(workspace.display().to_string());
-            self.stale |= self.live.is_some();
+            self.stale |= !self.process.is_absent();
         }
         // A mode without a policy is the mode's own.
         let mode = options.mode.unwrap_or(self.mode);
@@ -44,7 +44,7 @@ impl Actor {
         }
         if let Some(extras) = options.extras.as_ref().filter(|it| **it != self.extras) {
             self.extras.clone_from(extras);
-            self.stale |= self.live.is_some();
+            self.stale |= !self.process.is_absent();
         }
         if told != Configured::default() && self.next_seq > Seq(1) {
             self.ledger_mut().configured(told);
@@ -53,8 +53,8 @@ impl Actor {
 
     /// Whether the agent takes a change as it runs, and tells it. One that cannot is replaced.
     fn is_taken(&mut self, set: impl FnOnce(&mut Session) -> bool) -> bool {
-        let is_taken = self.live.as_mut().map(|live| set(&mut live.session));
-        self.stale |= is_taken == Some(false);
+        let is_taken = self.process.live_mut().map(|live| set(&mut live.session));
+        self.stale |= !is_taken.unwrap_or(self.process.is_absent());
         is_taken.unwrap_or(false)
     }
 
