@@ -360,16 +360,16 @@ impl Actor {
                 }
                 self.settle(Settled::Done(reply));
             }
-            Message::Reset(reply) => match self.ledger().current_turn() {
-                None => self.wishes.push_back(Wish::Reset(reply)),
-                Some(_) => {
-                    let why = "a turn is running; interrupt it first".to_owned();
-                    answer_with(reply, Err(Error::Refused(why)));
-                }
-            },
+            Message::Reset(reply) if self.has_turn() => answer_with(reply, Err(turn_runs())),
+            Message::Reset(reply) => self.wishes.push_back(Wish::Reset(reply)),
             // Taken out by the caller.
             Message::Close(reply) => answer_with(reply, Err(Error::Closed)),
         }
+    }
+
+    /// Whether a turn runs, or waits for its agent.
+    fn has_turn(&self) -> bool {
+        self.ledger().current_turn().is_some() || !self.queued.is_empty()
     }
 
     /// A turn begins as soon as no other one runs and its agent is there.
@@ -533,6 +533,10 @@ impl Actor {
     fn ledger_mut(&mut self) -> &mut Ledger {
         self.process.ledger_mut()
     }
+}
+
+fn turn_runs() -> Error {
+    Error::Refused("a turn is running; interrupt it first".to_owned())
 }
 
 /// Why a request that is not open cannot be answered. Blocks.

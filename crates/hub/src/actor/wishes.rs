@@ -6,7 +6,7 @@ use tieline_event::{
 };
 
 use super::clock::Timer;
-use super::{Actor, For, KEYS, answer_with, title};
+use super::{Actor, For, KEYS, answer_with, title, turn_runs};
 use crate::conversation::Reply;
 use crate::error::Error;
 use crate::pipeline::Mark;
@@ -103,6 +103,10 @@ impl Actor {
             Wish::Wake(_) | Wish::Inquire(..) => {
                 self.wishes.push_front(wish);
                 self.start(For::Later);
+            }
+            // The agent began one by itself.
+            Wish::Reset(reply) if self.ledger().current_turn().is_some() => {
+                answer_with(reply, Err(turn_runs()));
             }
             Wish::Reset(reply) if self.process.is_absent() => {
                 self.forget_session();

@@ -10,6 +10,7 @@ mod acp;
 mod bench;
 mod ends;
 mod faults;
+mod listens;
 mod orphans;
 mod owners;
 #[cfg(feature = "real-agents")]
