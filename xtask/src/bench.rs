@@ -9,6 +9,7 @@ mod engine;
 mod flood;
 mod floor;
 mod growth;
+mod interrupt;
 mod latency;
 mod memory;
 mod output;
@@ -67,6 +68,8 @@ enum Row {
     Memory,
     /// Cost of an event in a short and in a long conversation.
     Growth,
+    /// How soon an interrupt acts: in a turn, while the agent starts or stops, in a locked store.
+    Interrupt,
     /// ACP: time from process start to the answer to `initialize`.
     AcpInitialize,
     /// ACP: time to open a session, and to its first turn.
@@ -89,13 +92,14 @@ enum Row {
     EngineSessions,
 }
 
-const ROWS: [Row; 16] = [
+const ROWS: [Row; 17] = [
     Row::Flood,
     Row::Latency,
     Row::Start,
     Row::Work,
     Row::Memory,
     Row::Growth,
+    Row::Interrupt,
     Row::AcpInitialize,
     Row::AcpSessionNew,
     Row::AcpPrompt,
@@ -127,6 +131,13 @@ pub(crate) enum Probe {
         dir: PathBuf,
         /// How many conversations.
         n_conversations: u64,
+    },
+    /// Interrupt turns and say how soon that acted.
+    Interrupt {
+        /// A directory for the store.
+        dir: PathBuf,
+        /// How many times each.
+        n_rounds: u32,
     },
     /// Hold sessions of the engine that all talk at once, and say what each turn took.
     Sessions(engine::SessionsArgs),
@@ -163,6 +174,7 @@ pub(crate) fn probe(probe: &Probe) -> anyhow::Result<()> {
         Probe::Floor { driver } => floor::main(*driver),
         Probe::AcpFloor { driver } => acp::floor_main(*driver),
         Probe::Memory { dir, n_conversations } => memory::main(dir, *n_conversations),
+        Probe::Interrupt { dir, n_rounds } => interrupt::main(dir, *n_rounds),
         Probe::Sessions(args) => engine::sessions_main(args),
     }
 }
@@ -175,6 +187,7 @@ fn measure(row: Row, scene: &Scene) -> anyhow::Result<Vec<Line>> {
         Row::Work => work::measure(scene),
         Row::Memory => memory::measure(scene),
         Row::Growth => growth::measure(scene),
+        Row::Interrupt => interrupt::measure(scene),
         Row::EngineHello => engine::hello(scene),
         Row::EngineMemory => engine::memory(scene),
         Row::EngineSessions => engine::sessions(scene),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bench;
+mod busy;
 mod fuzz;
 mod leftovers;
 mod suite;
@@ -26,7 +27,7 @@ enum Task {
     Agents(agents::Args),
     /// Check and test everything: format, lints, fast tests, faults, real agents.
     Test(suite::TestArgs),
-    /// Kill tieline under load a thousand times and count what is lost.
+    /// What takes hours: kills under load, the hub at random, cancels, the tests on a busy machine.
     Soak(suite::SoakArgs),
     /// Feed hostile input to the parsers.
     Fuzz(fuzz::Args),

@@ -14,7 +14,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tieline_testkit::agents::{PROJECTS, Project, needed};
 
-use crate::{agents, bench, command, leftovers};
+use crate::{agents, bench, busy, command, leftovers};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -45,9 +45,36 @@ impl TestArgs {
 
 #[derive(Args)]
 pub(crate) struct SoakArgs {
+    /// Run only this part; may be given several times.
+    #[arg(long, value_name = "PART")]
+    only: Vec<SoakPart>,
     /// How many times to kill.
     #[arg(long, default_value_t = 1000)]
     kills: u32,
+    /// How many steps the random test of the hub takes.
+    #[arg(long, default_value_t = 100_000)]
+    steps: u32,
+    /// At how many moments a task is cancelled.
+    #[arg(long, default_value_t = 1000)]
+    cancels: u32,
+    /// How many times the fast tests run.
+    #[arg(long, default_value_t = 20)]
+    rounds: u32,
+    /// How many loops keep the machine busy meanwhile.
+    #[arg(long, default_value_t = 4)]
+    busy: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SoakPart {
+    /// Kill tieline under load and count what is lost.
+    Kills,
+    /// Open, close, delete, fork and reset one conversation from many tasks.
+    Hub,
+    /// Cancel tasks at any moment of their lives, on a busy machine.
+    Cancels,
+    /// Run the fast tests again and again on a busy machine.
+    Rounds,
 }
 
 /// Every part runs, whatever became of the others: one run shows everything that fails.
@@ -131,16 +158,42 @@ fn needed_projects(scope: &[&str], filter: &str) -> anyhow::Result<Vec<&'static 
 }
 
 pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
-    step("programs", cargo(["build", "--workspace", "--bins"]))?;
-    let mut soak = tests(["-p", "tieline", "--test", "it"], Some("kill_9"));
-    soak.env("NEXTEST_PROFILE", "soak").env("TIELINE_KILLS", args.kills.to_string());
-    step("soak", soak)
+    let wants = |part| args.only.is_empty() || args.only.contains(&part);
+    let mut report = Report::default();
+    report.run("programs", programs(None));
+    if wants(SoakPart::Kills) {
+        report.run("kills", soaked(&["-p", "tieline"], "kill_9", "TIELINE_KILLS", args.kills));
+    }
+    if wants(SoakPart::Hub) {
+        let name = "many_tasks_that_open_close_delete_fork_and_reset_one_key";
+        report.run("hub", soaked(&["-p", "tieline-hub"], name, "TIELINE_HUB_STEPS", args.steps));
+    }
+    let _busy = busy::Loops::start(args.busy);
+    if wants(SoakPart::Cancels) {
+        let name = "a_cancel_at_any_moment";
+        let cancels = soaked(&["-p", "tieline"], name, "TIELINE_CANCEL_MOMENTS", args.cancels);
+        report.run("cancels", cancels);
+    }
+    if wants(SoakPart::Rounds) {
+        for round in 1..=args.rounds {
+            report.run(&format!("fast tests, round {round}"), tests(["--workspace"], None));
+        }
+    }
+    report.finish()
+}
+
+/// A test that tries something as often as a variable says.
+fn soaked(scope: &[&str], name: &str, variable: &str, n: u32) -> Command {
+    let mut soaked = tests(scope.iter().copied().chain(["--test", "it"]), Some(name));
+    soaked.env("NEXTEST_PROFILE", "soak").env(variable, n.to_string());
+    soaked
 }
 
 pub(crate) fn bench(args: &bench::Args) -> anyhow::Result<()> {
-    const BUILD: [&str; 9] =
-        ["build", "--release", "-p", "tieline", "-p", "tieline-testkit", "-p", "xtask", "--bins"];
-    step("release programs", cargo(BUILD))?;
+    const PACKAGES: [&str; 4] = ["tieline", "tieline-testkit", "tieline-store", "xtask"];
+    let packages = PACKAGES.iter().flat_map(|package| ["-p", package]);
+    let build = ["build", "--release", "--bins"].into_iter().chain(packages);
+    step("release programs", cargo(build))?;
     // Without them some rows say that something is missing; the others are worth having.
     if args.wants_agents()
         && let Err(err) = agents::install_all()

@@ -172,6 +172,7 @@ impl Store {
     }
 
     /// As [`append`](Self::append), for somebody who keeps the future: it borrows nothing.
+    #[expect(clippy::async_yields_async, reason = "the commit is waited for later than its place")]
     pub fn append_later(
         &self,
         lease: &Lease,

@@ -83,7 +83,7 @@ fn a_fork_of_the_demo_outlives_the_other() {
 fn a_fork_of_the_engine_has_nothing_of_what_is_said_later() {
     let runtime = Runtime::new().unwrap();
     let model = runtime.block_on(ModelServer::start());
-    let tieline = Tieline::new().with("OPENAI_BASE_URL", &format!("{}/v1", model.url()));
+    let tieline = Tieline::new().with("OPENAI_BASE_URL", format!("{}/v1", model.url()));
     let run = |key: &str, prompt: &str| {
         let args = ["run", "--agent", "engine", "--model", "qwen3", "-c", key, prompt];
         tieline.run(&args).succeeds();

@@ -38,7 +38,7 @@ pub(super) struct Starting {
 }
 
 /// None is a process that is only started for a turn.
-type StartResult = Result<Option<Started>, Failure>;
+type StartResult = Result<Option<Box<Started>>, Failure>;
 
 /// What happened to the process.
 pub(super) enum News {
@@ -154,7 +154,8 @@ impl Actor {
                 // Such a process waits for its prompt and could tell nothing before.
                 return Ok(None);
             }
-            Started::start(plan, &workspace, &limits, &servers, scribe).await.map(Some)
+            let started = Started::start(plan, &workspace, &limits, &servers, scribe).await?;
+            Ok(Some(Box::new(started)))
         };
         let started = Box::pin(started);
         self.process = Process::Starting(Starting { ledger, purpose, started });
@@ -178,7 +179,7 @@ impl Actor {
         let failure = match result {
             Ok(Some(started)) => {
                 let live =
-                    Live::new(started, ledger, &self.workspace, &self.limits, self.next_frame);
+                    Live::new(*started, ledger, &self.workspace, &self.limits, self.next_frame);
                 self.process = Process::Running(Box::new(live));
                 return;
             }

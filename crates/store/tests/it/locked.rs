@@ -12,7 +12,8 @@ fn hurried() -> Options {
 }
 
 fn locked(bench: &Bench) -> Probe {
-    let mut probe = Probe::spawn(&["lock", bench.dir.path().to_str().unwrap()]);
+    let mut probe =
+        Probe::spawn(&["lock", bench.dir.path().to_str().expect("a temporary name is UTF-8")]);
     assert_eq!(probe.line().as_deref(), Some("locked"));
     probe
 }

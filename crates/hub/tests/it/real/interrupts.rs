@@ -1,7 +1,5 @@
 //! Interrupts at four moments, a message in the middle of a turn, and sudden death.
 
-use std::time::{Duration, Instant};
-
 use tieline_event::{FailureCode, ItemStatus, Kind, Mode, Prompt, TurnId, TurnStatus};
 use tieline_hub::{Conversation, Entry, Error, Subscription};
 use tieline_testkit::probe;
