@@ -111,7 +111,8 @@ impl TurnEnd {
 struct OpenTurn {
     id: TurnId,
     origin: Origin,
-    last_text: Option<Text>,
+    /// The last message, and its place in the order in which items began.
+    last_text: Option<(u64, Text)>,
 }
 
 #[derive(Debug)]
@@ -420,6 +421,7 @@ impl Ledger {
 
     /// An item is over. One that was never open is told in this single event.
     pub fn complete_item(&mut self, meta: Meta, item: Item) {
+        let place = self.items.place_of(item.id.as_str());
         let (turn, meta) = match self.items.remove(item.id.as_str()) {
             Some(open) => (open.turn, open.meta),
             None => (self.turn_of(meta.parent.as_ref()), meta),
@@ -430,7 +432,7 @@ impl Ledger {
             && let Some(open) = self.turns.iter_mut().find(|open| Some(&open.id) == turn.as_ref())
         {
             // A long one is in the store with its item, and once is enough.
-            open.last_text = Some(text.outlined());
+            open.last_text = Some((place, text.outlined()));
         }
         self.push(turn, meta.parent, meta.native, Kind::ItemCompleted(item));
     }
@@ -553,7 +555,8 @@ impl Ledger {
         }
         self.close_what_is_open(|of| of == Some(turn), false, reason);
         let open = self.turns.remove(index);
-        let text = end.text.map(Text::from).or(open.last_text).unwrap_or_default();
+        let text =
+            end.text.map(Text::from).or(open.last_text.map(|(_, text)| text)).unwrap_or_default();
         self.push(
             Some(open.id),
             None,
@@ -585,8 +588,18 @@ impl Ledger {
             is_mine && !(told.is_empty() && open.streamed.is_empty())
         };
         let whole: Vec<Item> = self.items.iter().filter(is_whole).map(OpenItem::snapshot).collect();
+        let said = |this: &mut Self| {
+            let turn = this.turns.iter_mut().find(|open| open.id == *turn);
+            turn.and_then(|turn| turn.last_text.take())
+        };
+        let before = said(self);
         for item in whole {
             self.complete_item(Meta::default(), Item { status: ItemStatus::Ok, ..item });
+        }
+        // A message that was begun before the last one and never ended is not the last one.
+        let last = before.into_iter().chain(said(self)).max_by_key(|(place, _)| *place);
+        if let Some(open) = self.turns.iter_mut().find(|open| open.id == *turn) {
+            open.last_text = last;
         }
     }
 

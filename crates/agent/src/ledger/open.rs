@@ -111,6 +111,11 @@ impl OpenItems {
         self.items.insert(place, open);
     }
 
+    /// The place of an item in the order of their beginnings; one that is not open begins now.
+    pub(super) fn place_of(&self, id: &str) -> u64 {
+        self.places.get(id).copied().unwrap_or(self.n_opened)
+    }
+
     pub(super) fn remove(&mut self, id: &str) -> Option<OpenItem> {
         let place = self.places.remove(id)?;
         let open = self.items.remove(&place)?;

@@ -287,3 +287,29 @@ fn what_grows_outside_of_a_turn_is_in_the_item_s_end() {
     let whole = ledger.open_items().get("m").unwrap().snapshot();
     assert_eq!(whole, message("m", ItemStatus::InProgress, "between turns"));
 }
+
+#[test]
+fn the_text_of_a_turn_is_the_message_that_began_last() {
+    for (first, second, expected) in
+        [(false, true, "second"), (true, false, "second"), (false, false, "second")]
+    {
+        let mut ledger = Ledger::new(0, None);
+        let turn = ledger.begin_turn(Origin::Human, None);
+        for (id, is_ended) in [("first", first), ("second", second)] {
+            ledger.upsert_item(Meta::default(), message(id, ItemStatus::InProgress, ""));
+            ledger.delta(id, Stream::Text, id);
+            if is_ended {
+                ledger.complete_item(Meta::default(), message(id, ItemStatus::Ok, id));
+            }
+        }
+        ledger.end_turn(&turn, end(TurnStatus::Completed));
+        let text = ledger.take_outputs().into_iter().find_map(|output| match output {
+            Output::Event(draft) => match draft.kind {
+                Kind::TurnCompleted(end) => Some(end.text.preview().to_owned()),
+                _ => None,
+            },
+            Output::Delta(_) => None,
+        });
+        assert_eq!(text.as_deref(), Some(expected), "{first} {second}");
+    }
+}

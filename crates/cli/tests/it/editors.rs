@@ -220,13 +220,16 @@ async fn a_thousand_cancels_at_random_moments_get_a_thousand_answers() {
     let doings: Vec<usize> =
         (0..CANCELS).map(|_| dice.below(DOINGS.len() as u64) as usize).collect();
     let sections: Vec<&str> = doings.iter().map(|at| DOINGS[*at]).collect();
-    let user = user(&format!("{}\n---\nsay still here", sections.join("\n---\n")));
+    let user = user(&format!("say ready\n---\n{}\n---\nsay still here", sections.join("\n---\n")));
     let client = editor(&user).await;
     client.on("session/request_permission", Policy::leave_open());
     let (mut n_answers, mut n_cancelled) = (0, 0);
     let mut sessions = Vec::new();
     for _ in 0..SESSIONS {
-        sessions.push(new_session(&client, &user).await);
+        let session = new_session(&client, &user).await;
+        // A turn that is cancelled while its agent starts would leave its section to the next one.
+        say(&client, &session, "go").await;
+        sessions.push(session);
     }
     for doing in &doings {
         let mut pending = Vec::new();
