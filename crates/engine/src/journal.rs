@@ -3,16 +3,19 @@
 //! A call is written, and on disk, before its tool runs. A call that has no output when the journal
 //! is read was cut off: it is told so to the model and never run again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tieline_agent::Journal;
+use tieline_agent::{Journal, Journaled};
 use tieline_event::{Failure, FailureCode};
 use tieline_wire::responses::Item;
 use tieline_wire::sqeq::TokenUsage;
 
 use crate::context::Context;
+
+#[cfg(test)]
+mod tests;
 
 /// One entry.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,23 +64,40 @@ pub(crate) enum Entry {
 /// The format of the entries.
 pub(crate) const VERSION: u32 = 1;
 
-/// Writes the journal of one session.
+/// Writes the journal of one session. An entry is kept here until it is known to be on disk: whoever
+/// waits for that may be stopped, and the disk may be full.
 pub(crate) struct Scribe {
     /// None for a conversation of which nothing is kept.
     journal: Option<Arc<dyn Journal>>,
     session: String,
     /// What was not handed over yet.
     waiting: Vec<Vec<u8>>,
+    /// What was handed over and is not on disk for certain.
+    writing: Option<Writing>,
+}
+
+/// Entries on their way to the disk.
+struct Writing {
+    entries: Vec<Vec<u8>>,
+    /// Locked by nobody: it makes the future one that may be shared.
+    written: Mutex<Journaled<()>>,
+}
+
+impl Writing {
+    /// Waits for the end. Who stops waiting can go on with it later.
+    async fn end(&mut self) -> Result<(), Failure> {
+        self.written.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut().await
+    }
 }
 
 impl Scribe {
     pub(crate) fn new(journal: Arc<dyn Journal>, session: String) -> Self {
-        Self { journal: Some(journal), session, waiting: Vec::new() }
+        Self { journal: Some(journal), session, waiting: Vec::new(), writing: None }
     }
 
     /// Keeps nothing.
     pub(crate) fn none() -> Self {
-        Self { journal: None, session: String::new(), waiting: Vec::new() }
+        Self { journal: None, session: String::new(), waiting: Vec::new(), writing: None }
     }
 
     /// Notes an entry; it is on disk after the next [`keep`](Self::keep).
@@ -97,15 +117,24 @@ impl Scribe {
         self.waiting.clear();
     }
 
-    /// Waits until every entry is on disk.
+    /// Waits until every entry is on disk. What is refused is tried again with the next call.
     pub(crate) async fn keep(&mut self) -> Result<(), Failure> {
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
-        let entries = std::mem::take(&mut self.waiting);
-        match &self.journal {
-            Some(journal) => journal.append(&self.session, entries).await,
-            None => Ok(()),
+        loop {
+            if let Some(writing) = &mut self.writing {
+                let written = writing.end().await;
+                let entries = self.writing.take().map(|it| it.entries).unwrap_or_default();
+                if let Err(failure) = written {
+                    // In front of what was noted since.
+                    self.waiting.splice(..0, entries);
+                    return Err(failure);
+                }
+            }
+            let Some(journal) = self.journal.as_ref().filter(|_| !self.waiting.is_empty()) else {
+                return Ok(());
+            };
+            let entries = std::mem::take(&mut self.waiting);
+            let written = Mutex::new(journal.append(&self.session, entries.clone()));
+            self.writing = Some(Writing { entries, written });
         }
     }
 }
