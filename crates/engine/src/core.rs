@@ -7,7 +7,8 @@ use tieline_wire::sqeq::TokenUsage;
 use crate::calls::{self, Call};
 use crate::context::Context;
 use crate::journal::{Entry, Scribe, VERSION};
-use crate::tools::{Outcome, Outcomes};
+use crate::outcomes::{Changed, Outcomes};
+use crate::tools::Outcome;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,10 @@ mod tests;
 /// What is said for a call that a crash cut off.
 const CUT_OFF: &str = "interrupted: the session ended while this call was under way. It was not \
                        run again; look at what it left behind before you repeat it.";
+
+/// What the model is told when changes were taken back.
+const UNDONE: &str = "<user_action>\nThe user took back the file changes of the last turn that \
+                      made some. Read files again before you change them.\n</user_action>";
 
 /// What a session knows. Whatever changes is noted in the journal first.
 pub(crate) struct Core {
@@ -43,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) outcomes: Outcomes,
     /// The same as the journal has it.
     ran: Vec<Item>,
+    /// It is a conversation beside the session's.
+    is_aside: bool,
     pub(crate) scribe: Scribe,
 }
 
@@ -74,6 +81,7 @@ impl Core {
             changed: Vec::new(),
             outcomes: Outcomes::default(),
             ran: Vec::new(),
+            is_aside: false,
             scribe,
         }
     }
@@ -157,7 +165,6 @@ impl Core {
 
     /// A turn of the user begins.
     pub(crate) fn begin_turn(&mut self) {
-        self.outcomes.clear();
         self.turns.push(self.items.len());
         self.changed.push(Vec::new());
         self.fresh = true;
@@ -172,18 +179,14 @@ impl Core {
 
     /// Notes what came of a call before it can enter the history, because others still run.
     pub(crate) fn ran(&mut self, call: &Call) {
-        let Some((output, undo)) = self.outcomes.look_at(call) else { return };
-        if let Some(undo) = undo {
-            self.patch(undo);
-        }
+        let Some(output) = self.outcomes.look_at(call) else { return };
+        self.take_changes();
         self.scribe.note(&Entry::Ran(output));
     }
 
     /// Takes what came of a call into the history.
     pub(crate) fn give(&mut self, call: &Call, outcome: Outcome) {
-        if let Some(undo) = outcome.undo {
-            self.patch(undo);
-        }
+        self.take_changes();
         self.push(call.output_of(outcome.output));
     }
 
@@ -275,8 +278,21 @@ impl Core {
         self.last_usage = TokenUsage::default();
     }
 
+    /// Takes over what was changed in files. A conversation beside this one leaves it to this one.
+    pub(crate) fn take_changes(&mut self) {
+        if self.is_aside {
+            return;
+        }
+        for changed in self.outcomes.take_changes() {
+            match changed {
+                Changed::Patched(undo) => self.patch(undo),
+                Changed::Undone => self.undone(),
+            }
+        }
+    }
+
     /// Files were changed in this turn.
-    pub(crate) fn patch(&mut self, undo: tieline_patch::Undo) {
+    fn patch(&mut self, undo: tieline_patch::Undo) {
         if let Ok(raw) = serde_json::value::to_raw_value(&undo) {
             self.scribe.note(&Entry::Patched(raw));
         }
@@ -291,9 +307,10 @@ impl Core {
     }
 
     /// The changes of the last turn that made some were taken back.
-    pub(crate) fn undone(&mut self) {
+    fn undone(&mut self) {
         self.scribe.note(&Entry::Undone);
         self.drop_last_change();
+        self.push(Item::message("user", UNDONE));
     }
 
     fn drop_last_change(&mut self) {
@@ -311,6 +328,8 @@ impl Core {
         let scribe = Scribe::none();
         let mut aside = Self::new(self.session.clone(), self.context.clone(), scribe);
         aside.items = items;
+        aside.is_aside = true;
+        aside.outcomes = self.outcomes.clone();
         aside
     }
 

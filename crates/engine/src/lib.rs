@@ -11,7 +11,8 @@
 //! # Invariants
 //!
 //! * A call is in the journal, on disk, before its tool runs; after a crash it is not run again.
-//! * A task is one future. To interrupt it is to drop it: whatever ran for it is gone with it.
+//! * A task is one future. To interrupt it is to drop it: commands that ran for it are ended, and a
+//!   change of files that has begun is waited for. What the session knows of files is what is on disk.
 //! * Nothing of an answer that broke off is in the history, but calls that ran, with their outputs.
 //! * A command runs in the sandbox its terms ask for, or not at all.
 #![warn(missing_docs)]
@@ -31,6 +32,7 @@ pub mod mcp;
 pub mod model;
 mod order;
 mod out;
+mod outcomes;
 pub mod persona;
 pub mod plan;
 pub mod prompts;

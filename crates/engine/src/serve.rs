@@ -21,6 +21,7 @@ use crate::lists;
 use crate::model::Client;
 use crate::order::{Order, What};
 use crate::out::Out;
+use crate::outcomes::Outcomes;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::task::{self, End, Stop, Trouble, Work};
@@ -60,7 +61,14 @@ pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
     }
     session.shared.commands.close().await;
     session.shared.mcp.close().await;
-    0
+    // What the disk refused so far is tried once more: there is no later.
+    match session.core.keep().await {
+        Ok(()) => 0,
+        Err(failure) => {
+            out.send("", EventMsg::Error(Trouble::from(failure).event())).await;
+            1
+        }
+    }
 }
 
 /// Whether the session goes on.
@@ -226,15 +234,17 @@ impl Session {
         flow
     }
 
-    /// Tells how a task ended. Whatever ran for it is gone by then.
+    /// Tells how a task ended. Whatever ran for it is gone by then, and what it changed is known.
     async fn finish(&mut self, id: &str, end: Result<End, Stop>) {
         let out = self.shared.out.clone();
         self.shared.commands.interrupt();
         self.shared.mcp.dismiss_questions();
+        self.core.outcomes.close().await;
         self.shared.begin_diff();
         let steered = self.shared.take_steered();
         let end = match end {
             Ok(End { message }) => {
+                self.core.take_changes();
                 let kept = self.core.keep().await;
                 kept.map(|()| message).map_err(Stop::from)
             }
@@ -247,6 +257,7 @@ impl Session {
                 }
             }
         };
+        self.core.outcomes = Outcomes::default();
         let response_id = self.core.last_response.clone().map(Str::Owned);
         match end {
             Ok(message) => {

@@ -2,7 +2,8 @@
 //! nothing left to do.
 //!
 //! A task is one future over the session's [`Core`]. To interrupt it, it is dropped: the core is as
-//! it was at the last step it took, and [`settle`] closes what stayed open.
+//! it was at the last step it took, and [`settle`] closes what stayed open. Before that, changes of
+//! files that it had begun are waited for.
 
 mod compact;
 mod review;
@@ -139,6 +140,7 @@ pub(crate) async fn run(
 
 /// Closes what a task left open, so that the next one can go on.
 pub(crate) fn settle(core: &mut Core, stop: &Stop) {
+    core.take_changes();
     let aborted = matches!(stop, Stop::Aborted(_));
     let output = if aborted { "aborted by user" } else { "aborted" };
     for call in calls::open_calls(&core.items) {

@@ -11,14 +11,15 @@ mod question;
 pub(crate) mod schema;
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
-use tieline_wire::responses::{Item, Output};
+use tieline_wire::responses::Output;
 use tieline_wire::text::Str;
 
 use crate::calls::{Call, Input};
 use crate::context::Context;
+use crate::outcomes::Outcomes;
 use crate::shared::Shared;
 
 /// Where a tool is called.
@@ -29,6 +30,8 @@ pub(crate) struct Scene {
     pub(crate) context: Arc<Context>,
     /// The submission whose task it is.
     pub(crate) task: String,
+    /// Where it is told what came of it.
+    pub(crate) outcomes: Outcomes,
 }
 
 /// What the model is told when the user says no.
@@ -45,20 +48,18 @@ pub(crate) fn is_refusal(output: &str) -> bool {
 }
 
 /// What came of a call.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Outcome {
     /// For the model.
     pub(crate) output: Output<'static>,
     /// The task is to end.
     pub(crate) aborts: bool,
-    /// What takes back what it changed.
-    pub(crate) undo: Option<tieline_patch::Undo>,
 }
 
 impl Outcome {
     /// Text for the model.
     pub(crate) fn said(text: impl Into<String>) -> Self {
-        Self { output: Output::Text(Str::Owned(text.into())), aborts: false, undo: None }
+        Self { output: Output::Text(Str::Owned(text.into())), aborts: false }
     }
 
     /// What went wrong, for the model.
@@ -82,39 +83,6 @@ impl Outcome {
     /// The user said no to it, and to the task.
     fn aborted() -> Self {
         Self { aborts: true, ..Self::said("aborted by user") }
-    }
-}
-
-/// What came of calls, by their ids, until it is taken into the history. It outlives the task, which
-/// may be stopped when some of its calls have ended and others not.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Outcomes(Arc<Mutex<Vec<(String, Outcome)>>>);
-
-impl Outcomes {
-    pub(crate) fn put(&self, call: String, outcome: Outcome) {
-        self.lock().push((call, outcome));
-    }
-
-    /// The output of a call that has ended, and what takes back what it changed, which is given
-    /// once.
-    pub(crate) fn look_at(&self, call: &Call) -> Option<(Item, Option<tieline_patch::Undo>)> {
-        let mut all = self.lock();
-        let (_, outcome) = all.iter_mut().find(|(id, _)| *id == call.id)?;
-        Some((call.output_of(outcome.output.clone()), outcome.undo.take()))
-    }
-
-    pub(crate) fn take(&self, call: &str) -> Option<Outcome> {
-        let mut all = self.lock();
-        let at = all.iter().position(|(id, _)| id == call)?;
-        Some(all.remove(at).1)
-    }
-
-    pub(crate) fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(String, Outcome)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::model::{ModelError, Stream};
 use crate::plan::{self, PlanParser};
 use crate::shared::Shared;
 use crate::task::{self, Stop};
-use crate::tools::{self, Outcome, Outcomes, Scene};
+use crate::tools::{self, Outcome, Scene};
 
 /// What is special about a request.
 #[derive(Debug, Default)]
@@ -83,6 +83,7 @@ pub(crate) async fn attempt(
         shared: Arc::clone(shared),
         context: Arc::new(core.context.clone()),
         task: id.to_owned(),
+        outcomes: core.outcomes.clone(),
     };
     let mut answer = Answer {
         core,
@@ -352,7 +353,7 @@ impl Answer<'_> {
             // On disk before it runs.
             self.core.keep().await?;
             self.shared.out.flush().await;
-            self.calls.start(call, &self.scene, self.core.outcomes.clone());
+            self.calls.start(call, &self.scene);
         }
         Ok(())
     }
@@ -501,13 +502,13 @@ impl Answer<'_> {
 }
 
 impl Calls {
-    fn start(&mut self, call: Call, scene: &Scene, outcomes: Outcomes) {
+    fn start(&mut self, call: Call, scene: &Scene) {
         self.n_calls += 1;
         let scene = scene.clone();
         self.begun.push(call.clone());
         self.running.spawn(async move {
             let outcome = tools::run(&scene, call.clone()).await;
-            outcomes.put(call.id.clone(), outcome);
+            scene.outcomes.put(&call.id, outcome);
             call
         });
     }

@@ -11,6 +11,7 @@ use tieline_wire::text::Str;
 use super::{End, Stop};
 use crate::calls::{Call, Input};
 use crate::core::Core;
+use crate::outcomes::Changed;
 use crate::shared::Shared;
 use crate::tools::{Scene, command};
 
@@ -19,29 +20,29 @@ pub(super) async fn undo(core: &mut Core, shared: &Arc<Shared>, id: &str) -> Res
     shared.out.send(id, EventMsg::UndoStarted(UndoStarted::default())).await;
     let last = core.changed.iter().rev().find(|turn| !turn.is_empty()).cloned();
     let cwd = core.context.cwd.clone();
-    let (success, message) = match last {
-        None => (false, "there is nothing to undo".to_owned()),
+    let done = match last {
+        None => Err("there is nothing to undo".to_owned()),
         Some(turn) => {
-            let done = tokio::task::spawn_blocking(move || take_back(turn, cwd)).await;
-            match done.unwrap_or_else(|_| Err("tieline failed".to_owned())) {
-                Ok(n_files) => {
-                    core.undone();
-                    core.push(Item::message("user", UNDONE));
-                    core.keep().await?;
-                    (true, format!("{n_files} files are as they were before the last changes"))
-                }
-                Err(why) => (false, why),
-            }
+            let outcomes = core.outcomes.clone();
+            let work = async move {
+                let done = tokio::task::spawn_blocking(move || take_back(turn, cwd)).await;
+                let done = done.unwrap_or_else(|_| Err("tieline failed".to_owned()));
+                done.inspect(|_| outcomes.changed(Changed::Undone))
+            };
+            let done = core.outcomes.change(work).await;
+            done.unwrap_or_else(|| Err("the task is over".to_owned()))
         }
+    };
+    core.take_changes();
+    core.keep().await?;
+    let (success, message) = match done {
+        Ok(n) => (true, format!("{n} files are as they were before the last changes")),
+        Err(why) => (false, why),
     };
     let event = UndoCompleted { success, message: Some(Str::Owned(message)) };
     shared.out.send(id, EventMsg::UndoCompleted(event)).await;
     Ok(End::default())
 }
-
-/// What the model is told.
-const UNDONE: &str = "<user_action>\nThe user took back the file changes of the last turn that \
-                      made some. Read files again before you change them.\n</user_action>";
 
 fn take_back(turn: Vec<Undo>, cwd: PathBuf) -> Result<usize, String> {
     let mut all = Undo::default();
@@ -84,6 +85,7 @@ pub(super) async fn shell(
         shared: Arc::clone(shared),
         context: Arc::new(core.context.clone()),
         task: id.to_owned(),
+        outcomes: core.outcomes.clone(),
     };
     let call = Call {
         id: format!("user-{id}"),

@@ -210,7 +210,6 @@ pub(super) async fn view_image(scene: &Scene, call: &Call, args: ImageArgs) -> O
                 Part::InputImage(ImageUrl { image_url: Str::Owned(url), detail: None }),
             ]),
             aborts: false,
-            undo: None,
         },
         Ok(Err(why)) => Outcome::failed(why),
         Err(_) => Outcome::failed("the picture cannot be read"),

@@ -55,7 +55,7 @@ pub(super) async fn call(scene: &Scene, call: &Call, name: &str, arguments: &str
     match result {
         Ok(result) => {
             let sees = shared.settings.sees(&scene.context.model);
-            Outcome { output: result.to_model(SHOWN, sees), aborts: false, undo: None }
+            Outcome { output: result.to_model(SHOWN, sees), aborts: false }
         }
         Err(why) => Outcome::failed(why),
     }

@@ -16,6 +16,7 @@ use crate::calls::Call;
 use crate::command::{Decision, decide_patch};
 use crate::context::Reaching;
 use crate::order::Verdict;
+use crate::outcomes::Changed;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Args {
@@ -68,6 +69,23 @@ pub(super) async fn apply(
             }
         }
     }
+    let work = {
+        let (scene, call, text) = (scene.clone(), call.clone(), text.to_owned());
+        async move { write(&scene, &call, text, cwd, &ready, auto_approved).await }
+    };
+    let written = scene.outcomes.change(work).await;
+    written.unwrap_or_else(|| Outcome::failed("the patch was not applied: the task has ended"))
+}
+
+/// Writes a patch that may be written, and tells what came of it.
+async fn write(
+    scene: &Scene,
+    call: &Call,
+    text: String,
+    cwd: PathBuf,
+    ready: &Ready,
+    auto_approved: bool,
+) -> Outcome {
     let out = &scene.shared.out;
     let begin = PatchApplyBegin {
         call_id: Str::Borrowed(&call.id),
@@ -76,11 +94,8 @@ pub(super) async fn apply(
         turn_id: Some(Str::Borrowed(&scene.task)),
     };
     out.send(&scene.task, EventMsg::PatchApplyBegin(begin)).await;
-    let anywhere = !ready.is_inside;
-    let applied = {
-        let (text, cwd, roots) = (text.to_owned(), cwd, roots(scene));
-        blocking(move || commit(&text, &cwd, &roots, anywhere)).await
-    };
+    let (roots, anywhere) = (roots(scene), !ready.is_inside);
+    let applied = blocking(move || commit(&text, &cwd, &roots, anywhere)).await;
     let (stdout, stderr) = match &applied {
         Ok(applied) => (applied.summary(), String::new()),
         Err(why) => (String::new(), why.clone()),
@@ -95,14 +110,18 @@ pub(super) async fn apply(
         changes: Some(changes(&ready.changes)),
     };
     out.send(&scene.task, EventMsg::PatchApplyEnd(Box::new(end))).await;
-    match applied {
+    let outcome = match applied {
         Err(why) => Outcome::failed(why),
         Ok(applied) => {
             let unified_diff = Str::Owned(scene.shared.add_to_diff(&applied.changes));
             out.send(&scene.task, EventMsg::TurnDiff(TurnDiff { unified_diff })).await;
-            Outcome { undo: Some(applied.undo), ..Outcome::said(stdout) }
+            scene.outcomes.changed(Changed::Patched(applied.undo));
+            Outcome::said(stdout)
         }
-    }
+    };
+    // Whoever called it may be gone by now.
+    scene.outcomes.put(&call.id, outcome.clone());
+    outcome
 }
 
 async fn ask(scene: &Scene, call: &Call, changed: &[Change], reason: String) -> Verdict {

@@ -9,6 +9,7 @@
 mod cuts;
 mod exec;
 mod faults;
+mod interrupts;
 mod many;
 mod mcp;
 mod provider;
