@@ -56,15 +56,18 @@ struct Edit<'a> {
 
 /// Applies the chunks of an update to a content.
 ///
-/// What the patch does not touch stays byte for byte. Lines that come get the line end that the
-/// content's first line has. Context keeps the spelling of the file, also where it matched only
+/// What the patch does not touch stays byte for byte. A line ends with LF, CRLF or a lone CR; lines that
+/// come get the end that the content's first line has. Where lines of the patch have a CR in their midst,
+/// it is a character like others. Context keeps the spelling of the file, also where it matched only
 /// almost. A last line without an end keeps it so as long as it is the last one.
 pub(crate) fn update(
     old: &str,
     chunks: &[Chunk<'_>],
     budget: &mut Budget,
 ) -> Result<Planned, Misfit> {
-    let full: Vec<&str> = old.split_inclusive('\n').collect();
+    let has_cr = chunks.iter().flat_map(|chunk| &chunk.lines).any(|line| line.text.contains('\r'));
+    let ends = if has_cr { Ends::Lf } else { Ends::LfAndCr };
+    let full = split_lines(old, ends);
     let lines = Lines::new(full.iter().map(|line| bare(line)).collect());
     let mut edits = Vec::with_capacity(chunks.len());
     let mut cursor = 0;
@@ -80,7 +83,12 @@ pub(crate) fn update(
     }
     // What is appended may come from a chunk before the last.
     edits.sort_by_key(|edit| edit.start);
-    Ok(write(&full, &edits, line_end(old), old.len()))
+    let mut planned = write(&full, &edits, line_end(&full), old.len());
+    // A diff counts lines by their LF, as other tools do.
+    if full.iter().any(|line| line.ends_with('\r')) {
+        planned.runs = Run::whole(old, &planned.content);
+    }
+    Ok(planned)
 }
 
 /// Takes the edits out of a chunk, which begins at a line; gives where it ends, if it has a line that
@@ -204,7 +212,7 @@ impl Writer<'_> {
 
     /// Gives the last line an end; says whether it had none.
     fn end_line(&mut self) -> bool {
-        let is_open = !self.content.is_empty() && !self.content.ends_with('\n');
+        let is_open = !self.content.is_empty() && !self.content.ends_with(['\n', '\r']);
         if is_open {
             self.content.push_str(self.end);
         }
@@ -212,18 +220,39 @@ impl Writer<'_> {
     }
 }
 
+/// What ends a line of a content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    Lf,
+    LfAndCr,
+}
+
+/// The lines of a content with their ends.
+fn split_lines(content: &str, ends: Ends) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = content;
+    while !rest.is_empty() {
+        let end = match ends {
+            Ends::Lf => rest.find('\n'),
+            Ends::LfAndCr => rest.find(['\n', '\r']),
+        };
+        let is_pair = |at: usize| rest.get(at..).is_some_and(|it| it.starts_with("\r\n"));
+        let end = end.map_or(rest.len(), |at| at + 1 + usize::from(is_pair(at)));
+        let (line, after) = rest.split_at(end);
+        lines.push(line);
+        rest = after;
+    }
+    lines
+}
+
 /// A line without its end.
 fn bare(line: &str) -> &str {
-    match line.strip_suffix('\n') {
-        Some(line) => line.strip_suffix('\r').unwrap_or(line),
-        None => line,
-    }
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
 }
 
 /// The line end of a content: that of its first line.
-fn line_end(content: &str) -> &'static str {
-    match content.split_once('\n') {
-        Some((first, _)) if first.ends_with('\r') => "\r\n",
-        _ => "\n",
-    }
+fn line_end<'a>(lines: &[&'a str]) -> &'a str {
+    let end = lines.first().and_then(|line| line.get(bare(line).len()..));
+    end.filter(|end| !end.is_empty()).unwrap_or("\n")
 }

@@ -121,6 +121,22 @@ fn line_ends_are_those_of_the_first_line_and_old_ones_stay() {
 }
 
 #[test]
+fn a_lone_carriage_return_ends_a_line() {
+    check("a\rb\rc\r", "@@\n a\n-b\n+B\n+X\n c", "a\rB\rX\rc\r");
+    check("a\rb\rc", "@@\n-c\n+C", "a\rb\rC\r");
+    check("a\rb", "@@\n+X", "a\rb\rX\r");
+    // Each line keeps its own end, and what comes has that of the first.
+    check("a\rb\nc\r\nd", "@@\n-b\n+B\n c", "a\rB\rc\r\nd");
+    check("a\nb\rc\n", "@@\n-b\n+B", "a\nB\nc\n");
+    check("a\r\r\nb\n", "@@\n a\n \n-b\n+B", "a\r\r\nB\r");
+}
+
+#[test]
+fn a_carriage_return_in_a_line_of_the_patch_is_a_character() {
+    check("50%\r100%\nend\n", "@@\n 50%\r100%\n-end\n+END", "50%\r100%\nEND\n");
+}
+
+#[test]
 fn a_last_line_without_an_end_keeps_it_so_while_it_is_the_last() {
     check("a\nb", "@@\n-a\n+A", "A\nb");
     check("a\nb", "@@\n-a\n+A\n b", "A\nb");
