@@ -6,6 +6,7 @@ use std::path::Path;
 use tieline_front::sanitize::sanitize;
 use tieline_patch::{
     Change, Error as PatchError, Kind, Options, Prepared, Roots, apply, apply_in_order, parse,
+    recover,
 };
 
 use crate::args::ApplyPatchArgs;
@@ -16,6 +17,10 @@ use crate::prompt::stdin_text;
 
 /// Applies a patch in the current directory.
 pub(crate) fn apply_patch(args: &ApplyPatchArgs) -> Result<Exit, Error> {
+    if args.recover {
+        let roots = Roots::here(Path::new(".")).map_err(|err| Error::usage(chain(&err)))?;
+        return Ok(end_what_was_cut_off(&roots));
+    }
     let text = match args.patch.as_deref() {
         Some(text) if text != "-" => text.to_owned(),
         None if io::stdin().is_terminal() => {
@@ -38,6 +43,8 @@ pub(crate) fn apply_patch(args: &ApplyPatchArgs) -> Result<Exit, Error> {
             Err(err) => Ok(failed(&err)),
         };
     }
+    // What it could not put right is said, and the patch is held against what is there.
+    end_what_was_cut_off(&roots);
     let (applied, done) = match args.partial {
         true => apply_in_order(&patch, &roots, options),
         false => match apply(&patch, &roots, options) {
@@ -53,6 +60,18 @@ pub(crate) fn apply_patch(args: &ApplyPatchArgs) -> Result<Exit, Error> {
         true => Ok(exit),
         false => show(&applied.summary()).map(|_| exit),
     }
+}
+
+/// Ends patches whose process was killed, and tells what became of them.
+fn end_what_was_cut_off(roots: &Roots) -> Exit {
+    let mut exit = Exit::Completed;
+    for recovered in recover(roots) {
+        tell(&sanitize(&format!("tieline: {}", recovered.words())));
+        if !recovered.trouble.is_empty() {
+            exit = Exit::Failed;
+        }
+    }
+    exit
 }
 
 /// Tells why, in the words that models know: no name before them, all of their lines.

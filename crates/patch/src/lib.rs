@@ -29,7 +29,8 @@
 //! * Nothing is opened, made, renamed or removed but below a handle of a root, without following a
 //!   link.
 //! * Outside and protected paths are refused before any file is read.
-//! * All or nothing: who gets an error other than [`Error::Torn`] finds everything as it was.
+//! * All or nothing: who gets an error other than [`Error::Torn`] finds everything as it was. After a
+//!   kill, [`recover`] makes it so.
 //! * No input panics, and the time is bounded: a search is linear in the file.
 
 mod applied;
@@ -52,6 +53,7 @@ pub use error::{Error, Refusal};
 pub use parse::{Chunk, Hunk, Invalid, Line, LineKind, Patch, parse};
 pub use prepare::{Options, Prepared};
 pub use roots::{PROTECTED, Root, Roots};
+pub use stage::recover::{Recovered, recover};
 
 /// Applies a patch: all of it or nothing.
 pub fn apply(patch: &Patch<'_>, roots: &Roots, options: Options) -> Result<Applied, Error> {

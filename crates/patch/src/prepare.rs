@@ -47,7 +47,7 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
-    inode: u64,
+    pub(crate) inode: u64,
     size: i64,
     modified: (i64, i64),
     pub(crate) mode: u32,

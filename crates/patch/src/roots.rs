@@ -114,7 +114,18 @@ impl Roots {
     }
 
     pub(crate) fn root(&self, spot: &Spot) -> Option<&Root> {
-        self.roots.get(spot.root)
+        self.get(spot.root)
+    }
+
+    /// A root by its number.
+    pub(crate) fn get(&self, root: usize) -> Option<&Root> {
+        self.roots.get(root)
+    }
+
+    /// Where records of patches are kept: the directory in which paths begin, or a root.
+    pub(crate) fn desk(&self) -> Option<(&Root, &Path)> {
+        let found = self.roots.iter().find_map(|root| Some((root, root.below(&self.cwd)?)));
+        found.or_else(|| Some((self.roots.first()?, Path::new(""))))
     }
 
     /// The absolute path of a file.

@@ -51,4 +51,10 @@ pub(crate) struct ApplyPatchArgs {
     /// Write nothing: print what would change as a unified diff.
     #[arg(long, conflicts_with = "partial")]
     pub(crate) dry_run: bool,
+    /// Apply nothing: end patches that were begun in this directory and whose process was killed.
+    ///
+    /// Those that had reached all their files are complete, all others are taken back. Applying a patch
+    /// does this first.
+    #[arg(long, conflicts_with_all = ["patch", "partial", "dry_run"])]
+    pub(crate) recover: bool,
 }

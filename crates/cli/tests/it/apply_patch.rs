@@ -174,3 +174,102 @@ fn under_any_umask_modes_are_as_they_should_be() {
         assert_eq!(all.len(), 4, "nothing else is there: {all:?}");
     }
 }
+
+/// Files in directories of their own.
+const MANY: usize = 1000;
+
+fn many(line: &str) -> String {
+    let hunk = |n: usize| match n % 3 {
+        0 => format!("*** Update File: old/{n}/f\n@@\n-old\n+{line}\n"),
+        1 => format!("*** Delete File: old/{n}/f\n"),
+        _ => format!("*** Add File: new/{n}/f\n+{line}\n"),
+    };
+    format!("*** Begin Patch\n{}*** End Patch\n", (0..MANY).map(hunk).collect::<String>())
+}
+
+fn yard_of_many() -> Tieline {
+    let tieline = Tieline::new();
+    for n in (0..MANY).filter(|n| n % 3 != 2) {
+        let directory = tieline.work().join(format!("old/{n}"));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("f"), "old\n").unwrap();
+    }
+    tieline
+}
+
+/// The content of each file, by its path.
+fn contents(tieline: &Tieline) -> Vec<(String, String)> {
+    let all = modes(&tieline.work()).into_iter().filter(|(path, _)| path.is_file());
+    let mut all: Vec<_> = all
+        .map(|(path, _)| {
+            let name = path.strip_prefix(tieline.work()).unwrap().display().to_string();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_patch_of_a_thousand_files_needs_few_descriptors() {
+    let tieline = yard_of_many();
+    // The text is longer than an argument may be.
+    fs::write(tieline.work().join("patch"), many("new")).unwrap();
+    let script = "ulimit -n 64; exec \"$0\" apply-patch < patch";
+    let outcome: Outcome = Command::new("/bin/sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_tieline")])
+        .current_dir(tieline.work())
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+        .into();
+    outcome.succeeds();
+    let all = contents(&tieline);
+    assert_eq!(all.iter().filter(|(_, content)| content == "new\n").count(), MANY - MANY / 3);
+    assert!(!all.iter().any(|(name, _)| name.contains(".tieline-")), "{all:?}");
+}
+
+#[test]
+fn a_patch_whose_process_is_killed_is_ended_by_the_next_one() {
+    let before = contents(&yard_of_many());
+    // Killed when so many of its files are there: the record alone, some contents, changed places.
+    for (what, is_it) in [
+        ("a record", (|name: &str| name.ends_with(".patch")) as fn(&str) -> bool),
+        ("a content", |name| name.ends_with(".tmp")),
+        ("a new file", |name| name == "new/500/f"),
+    ] {
+        let tieline = yard_of_many();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tieline"))
+            .arg("apply-patch")
+            .current_dir(tieline.work())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        std::io::Write::write_all(&mut stdin, many("new").as_bytes()).unwrap();
+        drop(stdin);
+        // It may also have ended by itself meanwhile: then everything is new.
+        let seen = |tieline: &Tieline| {
+            let all = modes(&tieline.work());
+            all.iter().any(|(path, _)| {
+                is_it(&path.strip_prefix(tieline.work()).unwrap().display().to_string())
+            })
+        };
+        while !seen(&tieline) && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let outcome = tieline.run(&["apply-patch", "--recover"]).succeeds();
+        let all = contents(&tieline);
+        let n_new = all.iter().filter(|(_, content)| content == "new\n").count();
+        let is_whole = n_new == MANY - MANY / 3 && all.len() == n_new;
+        assert!(all == before || is_whole, "{what}: {n_new} of {}, {}", all.len(), outcome.err);
+        // And there is nothing left to end.
+        assert_eq!(tieline.run(&["apply-patch", "--recover"]).succeeds().err, "");
+    }
+}

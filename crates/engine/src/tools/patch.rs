@@ -41,7 +41,16 @@ pub(super) async fn apply(
     let cwd = workdir.map_or_else(|| scene.context.cwd.clone(), |dir| scene.context.path(dir));
     let ready = {
         let (text, cwd, roots) = (text.to_owned(), cwd.clone(), roots(scene));
-        blocking(move || prepare(&text, &cwd, &roots)).await
+        blocking(move || Ok((recover(&cwd, &roots), prepare(&text, &cwd, &roots)))).await
+    };
+    let ready = match ready {
+        Ok((ended, ready)) => {
+            for words in ended {
+                scene.shared.out.warn(&scene.task, words).await;
+            }
+            ready
+        }
+        Err(why) => Err(why),
     };
     let ready = match ready {
         Ok(ready) => ready,
@@ -157,6 +166,13 @@ fn open(cwd: &Path, roots: &[PathBuf], anywhere: bool) -> Result<Roots, Error> {
         // Somebody said yes to these very files.
         true => Ok(Roots::open(cwd, &[PathBuf::from("/")])?.protecting(Vec::<String>::new())),
     }
+}
+
+/// Ends what an earlier process has left half done, before anybody looks at the files.
+fn recover(cwd: &Path, within: &[PathBuf]) -> Vec<String> {
+    let roots = open(cwd, within, within == [PathBuf::from("/")]);
+    let ended = roots.map(|roots| tieline_patch::recover(&roots)).unwrap_or_default();
+    ended.iter().map(tieline_patch::Recovered::words).collect()
 }
 
 fn prepare(text: &str, cwd: &Path, within: &[PathBuf]) -> Result<Ready, String> {

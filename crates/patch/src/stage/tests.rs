@@ -22,6 +22,12 @@ fn yard() -> TempDir {
     dir
 }
 
+/// Where the file of a step is to be.
+fn place_of(stage: &Stage<'_>, step: usize) -> PathBuf {
+    let item = &stage.items[step];
+    stage.places.path(item.place).join(&item.leaf)
+}
+
 /// Paths, modes and contents.
 fn all(base: &Path) -> BTreeMap<PathBuf, (u32, String)> {
     let mut all = BTreeMap::new();
@@ -42,7 +48,7 @@ fn all(base: &Path) -> BTreeMap<PathBuf, (u32, String)> {
     all
 }
 
-fn stage<'r>(roots: &'r Roots, text: &str) -> (Prepared<'r>, Stage) {
+fn stage<'r>(roots: &'r Roots, text: &str) -> (Prepared<'r>, Stage<'r>) {
     let prepared = Prepared::new(&parse(text).unwrap(), roots, OPTIONS).unwrap();
     let stage = Stage::new(roots, OPTIONS, prepared.targets.values()).unwrap();
     (prepared, stage)
@@ -58,8 +64,9 @@ fn what_is_staged_is_private_and_changes_nothing_yet() {
     assert!(before.iter().all(|(path, it)| now.get(path) == Some(it)));
     let new: Vec<_> = now.iter().filter(|(path, _)| !before.contains_key(*path)).collect();
     let names: Vec<_> = new.iter().filter(|(_, it)| !it.1.is_empty()).map(|it| it.0).collect();
-    let unique: std::collections::BTreeSet<_> = names.iter().map(|it| it.file_name()).collect();
-    assert_eq!((names.len(), unique.len()), (4, 4), "{new:?}");
+    let unique: BTreeSet<_> = names.iter().map(|it| it.file_name()).collect();
+    // The new contents and the record.
+    assert_eq!((names.len(), unique.len()), (5, 5), "{new:?}");
     drop(stage.give_up(Error::Empty));
     assert_eq!(all(dir.path()), before);
 }
@@ -72,7 +79,7 @@ fn a_step_that_fails_takes_back_all_before_it() {
         let roots = Roots::here(dir.path()).unwrap();
         let (prepared, stage) = stage(&roots, PATCH);
         assert_eq!(stage.items.len(), 6);
-        let leaf = stage.items[step].path.join(&stage.items[step].leaf);
+        let leaf = place_of(&stage, step);
         let mut meanwhile = BTreeMap::new();
         let failed = stage.commit_watched(&mut |at| {
             if at == step {
@@ -124,7 +131,7 @@ fn what_cannot_be_put_back_is_said() {
     let (_, stage) = stage(&roots, PATCH);
     let last = stage.items.len() - 1;
     let changed = dir.path().join("change");
-    let over = stage.items[last].path.join(&stage.items[last].leaf);
+    let over = place_of(&stage, last);
     let err = stage.commit_watched(&mut |at| {
         if at == last {
             // Somebody replaces what we have just written, and is in our way further on.
