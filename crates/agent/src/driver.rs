@@ -10,6 +10,7 @@ use tieline_event::{
     RequestId, TurnId,
 };
 
+use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
 use crate::inside::Inside;
 use crate::ledger::Ledger;
@@ -248,9 +249,9 @@ pub trait Driver: Send {
         let _ = ledger;
     }
 
-    /// The time the driver asked for with [`Ledger::wake_after`] is over.
-    fn wake(&mut self, ledger: &mut Ledger) {
-        let _ = ledger;
+    /// The time the driver asked for with [`Ledger::wake_after`] is over for this alarm.
+    fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {
+        let _ = (alarm, ledger);
     }
 
     /// Which turn a notification is about, by the agent's names for session and turn; none when it is

@@ -13,6 +13,7 @@ use tieline_event::{
     TurnStarted, TurnStatus, Unparsed, Usage,
 };
 
+use crate::alarm::{Alarm, AlarmWish};
 use crate::chore::{Chore, ChoreId};
 
 mod growth;
@@ -149,7 +150,7 @@ pub struct Ledger {
     /// What is not to be kept of what is to be written.
     secrets: Vec<String>,
     close_input: bool,
-    wake: Option<Duration>,
+    alarms: Vec<AlarmWish>,
     stop: bool,
     n_chores: u64,
     chores: Vec<(ChoreId, Chore)>,
@@ -220,7 +221,7 @@ impl Ledger {
         self.writes.clear();
         self.secrets.clear();
         self.close_input = false;
-        self.wake = None;
+        self.alarms.clear();
         self.stop = false;
         self.chores.clear();
     }
@@ -316,9 +317,14 @@ impl Ledger {
         std::mem::take(&mut self.reports)
     }
 
-    /// The driver wants to be woken after some time. The last wish counts.
-    pub fn wake_after(&mut self, time: Duration) {
-        self.wake = Some(time);
+    /// The driver wants to be woken after some time. The last wish for an alarm counts.
+    pub fn wake_after(&mut self, alarm: Alarm, time: Duration) {
+        self.alarms.push(AlarmWish { alarm, after: Some(time) });
+    }
+
+    /// The driver waits for this time no more.
+    pub fn cancel_alarm(&mut self, alarm: Alarm) {
+        self.alarms.push(AlarmWish { alarm, after: None });
     }
 
     /// The agent's process is to be ended at once.
@@ -331,9 +337,9 @@ impl Ledger {
         std::mem::take(&mut self.stop)
     }
 
-    /// Takes the driver's wish to be woken.
-    pub fn take_wake(&mut self) -> Option<Duration> {
-        self.wake.take()
+    /// Takes the driver's wishes to be woken, in their order.
+    pub fn take_alarms(&mut self) -> Vec<AlarmWish> {
+        std::mem::take(&mut self.alarms)
     }
 
     /// The next session is a new one.

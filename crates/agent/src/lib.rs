@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod acp;
+mod alarm;
 mod chore;
 pub mod claude;
 pub mod codex;
@@ -33,6 +34,7 @@ mod session;
 mod sqeq;
 mod words;
 
+pub use alarm::{Alarm, AlarmWish};
 pub use chore::{Chore, ChoreId, ChoreNews, Roots};
 pub use driver::{
     Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed, Share,

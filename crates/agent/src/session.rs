@@ -8,6 +8,7 @@ use tieline_event::{
 };
 use tieline_wire::ndjson::{self, Framer, Line};
 
+use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
 use crate::driver::{Driver, ExitInfo, Refused};
 use crate::ledger::{Ledger, Output, TurnEnd};
@@ -250,9 +251,9 @@ impl Session {
         self.driver.chore_news(chore, news, &mut self.ledger);
     }
 
-    /// The time the driver asked for is over.
-    pub fn wake(&mut self) {
-        self.driver.wake(&mut self.ledger);
+    /// The time the driver asked for is over for this alarm.
+    pub fn wake(&mut self, alarm: Alarm) {
+        self.driver.wake(alarm, &mut self.ledger);
     }
 
     /// Which turn a notification is about.

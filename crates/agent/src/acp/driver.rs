@@ -18,11 +18,12 @@ use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 use super::ask::{Asked, Grants};
 use super::failure;
 use super::offer::{Offer, Setting};
-use super::open::{GREETING, OPENING, Told};
+use super::open::{GREETING, OPENING, Told, UNANSWERED, UNOPENED, UNSET};
 use super::serve::Served;
 use super::speech::Speech;
 use super::terminal::Terminal;
 use super::tool::Tool;
+use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews, Roots};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, TurnEnd};
@@ -484,18 +485,18 @@ impl Driver for AcpDriver {
         true
     }
 
-    fn wake(&mut self, ledger: &mut Ledger) {
-        let (asked, limit) = match self.phase {
-            Phase::Greeting => ("answer the greeting", GREETING),
-            Phase::Opening => ("open a session", OPENING),
-            Phase::Open if !self.setting.is_empty() => {
+    fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {
+        let (asked, limit) = match (alarm, self.phase) {
+            (UNANSWERED, Phase::Greeting) => ("answer the greeting", GREETING),
+            (UNOPENED, Phase::Opening) => ("open a session", OPENING),
+            (UNSET, Phase::Open) if !self.setting.is_empty() => {
                 let text = format!("{} does not answer what was set; it goes on", self.name);
                 ledger.notice(NoticeLevel::Warning, "setting_ignored", text);
                 self.setting.clear();
                 self.is_exact = false;
                 return self.ready(ledger);
             }
-            Phase::New | Phase::Greeted | Phase::Open => return,
+            _ => return,
         };
         let failure = Failure::new(
             FailureCode::AgentCannotStart,

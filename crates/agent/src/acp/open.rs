@@ -8,6 +8,7 @@ use tieline_wire::acp::read::{Initialized, Opened};
 use super::driver::{About, AcpDriver, Phase};
 use super::mode;
 use super::offer::{Offer, Setting};
+use crate::alarm::Alarm;
 use crate::ledger::{Ledger, TurnEnd};
 
 /// How long an agent has to answer the greeting.
@@ -15,6 +16,15 @@ pub(super) const GREETING: Duration = Duration::from_secs(30);
 
 /// How long it has to open a session; some start every MCP server first.
 pub(super) const OPENING: Duration = Duration::from_secs(180);
+
+/// It has not answered the greeting in time.
+pub(super) const UNANSWERED: Alarm = Alarm::new("greeting");
+
+/// It has not opened a session in time.
+pub(super) const UNOPENED: Alarm = Alarm::new("opening");
+
+/// It has not answered what was set in time.
+pub(super) const UNSET: Alarm = Alarm::new("setting");
 
 /// The version of the protocol we speak.
 const VERSION: i64 = 1;
@@ -31,18 +41,19 @@ impl AcpDriver {
     pub(super) fn greet(&mut self, ledger: &mut Ledger) {
         self.phase = Phase::Greeting;
         self.say_hello(ledger);
-        ledger.wake_after(GREETING);
+        ledger.wake_after(UNANSWERED, GREETING);
     }
 
     pub(super) fn open(&mut self, ledger: &mut Ledger) {
         self.phase = Phase::Opening;
         match self.ask_for_session(ledger) {
-            Ok(()) => ledger.wake_after(OPENING),
+            Ok(()) => ledger.wake_after(UNOPENED, OPENING),
             Err(failure) => self.cannot_open(Phase::Greeted, failure, ledger),
         }
     }
 
     pub(super) fn initialized(&mut self, hello: Initialized, ledger: &mut Ledger) {
+        ledger.cancel_alarm(UNANSWERED);
         if hello.protocol_version != Some(VERSION) {
             let spoken = hello.protocol_version.map_or("none".to_owned(), |it| it.to_string());
             let failure = Failure::new(
@@ -75,6 +86,7 @@ impl AcpDriver {
         };
         self.session = Some(session);
         self.phase = Phase::Open;
+        ledger.cancel_alarm(UNOPENED);
         self.offer = Offer::of(opened);
         self.put_in_mode(ledger);
         if let Some(model) = self.model.clone() {
@@ -131,7 +143,7 @@ impl AcpDriver {
         }
         self.setting.push(setting.clone());
         self.write_setting(setting, about, ledger);
-        ledger.wake_after(GREETING);
+        ledger.wake_after(UNSET, GREETING);
     }
 
     pub(super) fn setting_done(&mut self, setting: &Setting, ledger: &mut Ledger) {
@@ -139,6 +151,7 @@ impl AcpDriver {
             self.setting.remove(at);
         }
         if self.setting.is_empty() {
+            ledger.cancel_alarm(UNSET);
             self.ready(ledger);
         }
     }

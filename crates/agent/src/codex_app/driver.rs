@@ -21,6 +21,7 @@ use super::ask::{self, Asked};
 use super::errand::Errand;
 use super::order::commands;
 use super::review::Review;
+use crate::alarm::Alarm;
 use crate::codex::{LOG_IN, Rules, SavedPrompt, Version, explain_exit, failure, session_unknown};
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
 use crate::ledger::{Ledger, Meta, TurnEnd};
@@ -41,6 +42,21 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The server has not answered the greeting in time.
+pub(super) const GREETING_ENDS: Alarm = Alarm::new("greeting");
+
+/// An overloaded server is asked again.
+const RETRY: Alarm = Alarm::new("retry");
+
+/// A refused interrupt is tried again.
+const INTERRUPT: Alarm = Alarm::new("interrupt");
+
+/// Nobody began to work at the goal.
+pub(super) const GOAL_RESTS: Alarm = Alarm::new("goal");
+
+/// An error was the last word of the turn.
+pub(super) const ERROR_STANDS: Alarm = Alarm::new("error");
 
 /// How long the server has to answer the greeting. 0.166 waits up to 30 seconds for another one that
 /// reads the history of the same home, and then says so itself.
@@ -372,8 +388,10 @@ impl AppDriver {
                 "overloaded",
                 format!("the server is overloaded; {} is tried again", call.method),
             );
+            if self.retries.is_empty() {
+                ledger.wake_after(RETRY, pause);
+            }
             self.retries.push(call);
-            ledger.wake_after(pause);
             return;
         }
         let too_old = error.message.contains(&format!("unknown variant `{}`", call.method));
@@ -382,6 +400,7 @@ impl AppDriver {
         match call.what {
             What::Initialize => {
                 self.greeting = Greeting::None;
+                ledger.cancel_alarm(GREETING_ENDS);
                 let message = format!("the app server refuses to begin: {message}");
                 self.cannot_open(Failure::new(FailureCode::Protocol, message), ledger);
             }
@@ -406,7 +425,7 @@ impl AppDriver {
             What::Interrupt => {
                 // The turn has a name before it can be interrupted; or it has just ended by itself.
                 self.wants_interrupt = ledger.current_turn().is_some();
-                ledger.wake_after(FIRST_PAUSE);
+                ledger.wake_after(INTERRUPT, FIRST_PAUSE);
                 tracing::debug!(%message, "the interrupt was refused");
             }
             What::Models | What::Skills | What::Account => {
@@ -422,6 +441,7 @@ impl AppDriver {
         }
         ledger.write(&write::notification(Form::Bare, "initialized", None::<&()>));
         self.greeting = Greeting::Done;
+        ledger.cancel_alarm(GREETING_ENDS);
         self.open(ledger);
     }
 
@@ -501,6 +521,18 @@ impl AppDriver {
         for turn in std::mem::take(&mut self.nameless) {
             ledger.end_turn(&turn, TurnEnd::failed(failure.clone(), EndSignal::Wire));
         }
+    }
+
+    /// The server did not answer the greeting in time.
+    fn unanswered(&mut self, ledger: &mut Ledger) {
+        let seconds = GREETING.as_secs();
+        let failure = Failure::new(
+            FailureCode::AgentCannotStart,
+            format!("the app server did not answer within {seconds} seconds"),
+        )
+        .hint("check args and program in tieline's configuration");
+        self.cannot_open(failure, ledger);
+        ledger.stop_agent();
     }
 
     pub(super) fn fail(&mut self, turn: &TurnId, failure: Failure, ledger: &mut Ledger) {
@@ -754,25 +786,22 @@ impl Driver for AppDriver {
         Some(&named.1).filter(|turn| is_mine && ledger.is_open(turn)).cloned()
     }
 
-    fn wake(&mut self, ledger: &mut Ledger) {
-        if self.greeting == Greeting::Asked && self.retries.is_empty() {
-            let seconds = GREETING.as_secs();
-            let failure = Failure::new(
-                FailureCode::AgentCannotStart,
-                format!("the app server did not answer within {seconds} seconds"),
-            )
-            .hint("check args and program in tieline's configuration");
-            self.cannot_open(failure, ledger);
-            ledger.stop_agent();
-            return;
-        }
-        self.goal_rests(ledger);
-        self.error_stands(ledger);
-        for call in std::mem::take(&mut self.retries) {
-            self.send(call, ledger);
-        }
-        if std::mem::take(&mut self.wants_interrupt) && ledger.current_turn().is_some() {
-            self.interrupt(ledger);
+    fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {
+        match alarm {
+            GREETING_ENDS if self.greeting == Greeting::Asked => self.unanswered(ledger),
+            GOAL_RESTS => self.goal_rests(ledger),
+            ERROR_STANDS => self.error_stands(ledger),
+            RETRY => {
+                for call in std::mem::take(&mut self.retries) {
+                    self.send(call, ledger);
+                }
+            }
+            INTERRUPT
+                if std::mem::take(&mut self.wants_interrupt) && ledger.current_turn().is_some() =>
+            {
+                self.interrupt(ledger);
+            }
+            _ => {}
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tieline_event::{EndSignal, Item, ItemBody, ItemId, ItemStatus, TurnId, TurnStatus};
 use tieline_wire::codex_app::{Cleared, Goal, GoalAnswer, ServerStatus, ServerStatuses, Skills};
 
-use super::driver::{AppDriver, What, protocol};
+use super::driver::{AppDriver, GOAL_BEGINS, GOAL_RESTS, What, protocol};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 use crate::words::first_line;
 
@@ -126,7 +126,7 @@ impl AppDriver {
             // The server begins a turn for it, which is this one. Where it does not, we are woken.
             self.nameless.push_back(turn.clone());
             self.goal = Some(turn);
-            ledger.wake_after(super::driver::GOAL_BEGINS);
+            ledger.wake_after(GOAL_RESTS, GOAL_BEGINS);
             return;
         }
         self.finish(&turn, TurnStatus::Completed, EndSignal::Wire, ledger);

@@ -14,7 +14,7 @@ use tieline_wire::codex_app::{
 };
 use tieline_wire::jsonrpc::write::{self, Form};
 
-use super::driver::{AppDriver, ERROR_ENDS};
+use super::driver::{AppDriver, ERROR_ENDS, ERROR_STANDS};
 use super::item;
 use crate::codex::{contents, failure, plan_status, usage};
 use crate::ledger::{Ledger, Meta, TurnEnd};
@@ -471,7 +471,7 @@ impl AppDriver {
         self.last_error = Some(failure);
         if news.will_retry == Some(false) {
             self.ends_by_error = true;
-            ledger.wake_after(ERROR_ENDS);
+            ledger.wake_after(ERROR_STANDS, ERROR_ENDS);
         }
     }
 

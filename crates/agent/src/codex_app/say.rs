@@ -7,7 +7,8 @@ use tieline_event::{
 };
 
 use super::driver::{
-    AppDriver, FIRST_REVIEWER, FIRST_STEER, GREETING, Greeting, KEBAB, WITHOUT_ON_FAILURE, What,
+    AppDriver, FIRST_REVIEWER, FIRST_STEER, GREETING, GREETING_ENDS, Greeting, KEBAB,
+    WITHOUT_ON_FAILURE, What,
 };
 use super::errand::Errand;
 use super::order::{Order, order};
@@ -30,7 +31,7 @@ impl AppDriver {
             "capabilities": {"experimentalApi": true},
         });
         self.call(What::Initialize, "initialize", params, ledger);
-        ledger.wake_after(GREETING);
+        ledger.wake_after(GREETING_ENDS, GREETING);
     }
 
     /// Begins, resumes or forks the thread.

@@ -19,6 +19,7 @@ use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
 use tieline_wire::text::Str;
 
+use crate::alarm::Alarm;
 use crate::codex::{Rules, Version, explain_exit, server_settings};
 use crate::codex_exec::plan_mode_off;
 use crate::driver::{Driver, ExitInfo, Launch, Refused};
@@ -34,6 +35,9 @@ const FIRST_TYPED_SANDBOX: Version = Version(0, 60, 0);
 
 /// How long an error waits for the end of its task. Old versions do not tell that end.
 const ERROR_STANDS: Duration = Duration::from_secs(1);
+
+/// An error was the last word of its task.
+const NO_END: Alarm = Alarm::new("error");
 
 /// Tasks whose turn is over are remembered, in case something of them comes late.
 const N_TASKS: usize = 8;
@@ -563,8 +567,10 @@ impl Driver for ProtoDriver {
         self.submit(Op::Shutdown, ledger);
     }
 
-    fn wake(&mut self, ledger: &mut Ledger) {
-        if let Some(it) = self.trouble.take_if(|trouble| trouble.is_last) {
+    fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {
+        if alarm == NO_END
+            && let Some(it) = self.trouble.take_if(|trouble| trouble.is_last)
+        {
             self.end_task(&it.submission, TurnEnd::failed(it.failure, EndSignal::Wire), ledger);
         }
     }

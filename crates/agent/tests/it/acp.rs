@@ -8,6 +8,7 @@ mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tieline_agent::acp::AcpDriver;
@@ -16,6 +17,7 @@ use tieline_event::{
     Answer, FrameNo, Item, Kind, Mode, Origin, Prompt, Request, RequestId, TurnCompleted,
 };
 
+use crate::clock::Clock;
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
 use crate::show::show;
 
@@ -26,6 +28,7 @@ fn launch<'a>(mode: Mode) -> Launch<'a> {
 /// A session with its driver, and what came out of it.
 struct Stage {
     session: Session,
+    clock: Clock,
     outputs: Vec<Output>,
     kept: Vec<u8>,
     /// Our ids of the agent's requests.
@@ -45,6 +48,7 @@ impl Stage {
         session.started();
         let mut stage = Self {
             session,
+            clock: Clock::default(),
             outputs: vec![],
             kept: vec![],
             requests: BTreeMap::new(),
@@ -58,6 +62,7 @@ impl Stage {
 
     /// What the driver writes is remembered, what it tells is kept.
     fn settle(&mut self) {
+        self.clock.set(&mut self.session);
         let (bytes, _) = self.session.take_writes(|_, _| {});
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let line: Value = serde_json::from_slice(line).unwrap();
@@ -74,6 +79,13 @@ impl Stage {
             }
             self.outputs.push(output);
         }
+    }
+
+    /// Waits for what the driver wants to be woken for next; says how long that took.
+    fn ring(&mut self) -> Option<Duration> {
+        let waited = self.clock.ring(&mut self.session);
+        self.settle();
+        waited
     }
 
     fn read(&mut self, line: &[u8]) {

@@ -10,6 +10,7 @@ mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tieline_agent::codex::Version;
@@ -22,6 +23,7 @@ use tieline_event::{
     Scope, TurnStatus,
 };
 
+use crate::clock::Clock;
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
 use crate::show::show;
 
@@ -33,6 +35,7 @@ fn launch<'a>(mode: Mode) -> Launch<'a> {
 
 struct Replay {
     session: Session,
+    clock: Clock,
     outputs: Vec<Output>,
     kept: Vec<u8>,
     /// Our ids of the server's requests.
@@ -51,6 +54,7 @@ impl Replay {
         session.started();
         let mut replay = Self {
             session,
+            clock: Clock::default(),
             outputs: vec![],
             kept: vec![],
             requests: BTreeMap::new(),
@@ -63,6 +67,7 @@ impl Replay {
 
     /// What the driver writes is remembered, what it tells is kept.
     fn settle(&mut self) {
+        self.clock.set(&mut self.session);
         let (bytes, _) = self.session.take_writes(|_, _| {});
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             self.written.push(serde_json::from_slice(line).unwrap());
@@ -92,6 +97,19 @@ impl Replay {
         let mut line = serde_json::to_vec(&value).unwrap();
         line.push(b'\n');
         line
+    }
+
+    /// Waits for what the driver wants to be woken for next; says how long that took.
+    fn ring(&mut self) -> Option<Duration> {
+        let waited = self.clock.ring(&mut self.session);
+        self.settle();
+        waited
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, time: Duration) {
+        self.clock.pass(&mut self.session, time);
+        self.settle();
     }
 
     fn read(&mut self, line: &[u8]) {
@@ -211,6 +229,14 @@ fn shown(replay: &Replay) -> String {
 
 /// A conversation with its thread open and nothing said.
 fn ready(launch: &Launch<'_>) -> Replay {
+    let mut replay = opened(launch);
+    replay.written.clear();
+    replay.outputs.clear();
+    replay
+}
+
+/// The same with what our side asked and told when the thread was open.
+fn opened(launch: &Launch<'_>) -> Replay {
     let mut replay = Replay::new(launch);
     let id = replay.take("initialize")["id"].clone();
     replay.tell(&json!({"id": id, "result": {"userAgent": "tieline/0.166.0 (x)"}}));
@@ -219,12 +245,10 @@ fn ready(launch: &Launch<'_>) -> Replay {
         "id": open["id"],
         "result": {"thread": {"id": "thread"}, "model": "gpt-5.5", "cwd": "/workspace"},
     }));
-    replay.written.clear();
-    replay.outputs.clear();
     replay
 }
 
-/// The same with a turn that has its name.
+/// A conversation with a turn that has its name.
 fn running() -> Replay {
     let mut replay = ready(&launch(Mode::Default));
     replay.session.start_turn(&Prompt::text("go"));

@@ -1,6 +1,7 @@
 //! Codex by `codex proto`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tieline_agent::codex::Version;
@@ -11,6 +12,7 @@ use tieline_event::{
     Mode, Origin, Policy, Prompt, Reach, RequestId, Scope,
 };
 
+use crate::clock::Clock;
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, load, recordings};
 use crate::show::show;
 
@@ -23,6 +25,7 @@ const COMPLETE: &str =
 
 struct Replay {
     session: Session,
+    clock: Clock,
     outputs: Vec<Output>,
     kept: Vec<u8>,
     /// What was written since somebody looked.
@@ -37,10 +40,18 @@ impl Replay {
         let driver = Box::new(ProtoDriver::new(&launch, version));
         let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
         session.started();
-        Self { session, outputs: vec![], kept: vec![], written: vec![], requests: vec![] }
+        Self {
+            session,
+            clock: Clock::default(),
+            outputs: vec![],
+            kept: vec![],
+            written: vec![],
+            requests: vec![],
+        }
     }
 
     fn settle(&mut self) {
+        self.clock.set(&mut self.session);
         let (bytes, _) = self.session.take_writes(|_, _| {});
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         self.written.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
@@ -53,6 +64,13 @@ impl Replay {
             }
             self.outputs.push(output);
         }
+    }
+
+    /// Waits for what the driver wants to be woken for next; says how long that took.
+    fn ring(&mut self) -> Option<Duration> {
+        let waited = self.clock.ring(&mut self.session);
+        self.settle();
+        waited
     }
 
     fn read(&mut self, bytes: &[u8]) {
@@ -423,9 +441,7 @@ fn an_error_fails_the_turn_at_its_end_or_after_a_while_without_one() {
 
     let mut replay = after(&[error]);
     assert_eq!(replay.n_ends(), 0);
-    assert!(replay.session.ledger_mut().take_wake().is_some());
-    replay.session.wake();
-    replay.settle();
+    assert!(replay.ring().is_some());
     assert!(replay.shown().contains("RateLimited"), "{}", replay.shown());
     // The end that comes all the same is nobody's.
     replay.lines(&[COMPLETE]);
@@ -433,7 +449,7 @@ fn an_error_fails_the_turn_at_its_end_or_after_a_while_without_one() {
 
     // It is not the next turn's either.
     let mut replay = after(&[error]);
-    replay.session.wake();
+    replay.ring();
     replay.session.start_turn(&Prompt::text("next"));
     replay.lines(&[COMPLETE]);
     assert_eq!(replay.n_ends(), 1, "{}", replay.shown());
@@ -444,8 +460,7 @@ fn an_error_fails_the_turn_at_its_end_or_after_a_while_without_one() {
     // The task goes on after all.
     let mut replay =
         after(&[error, r#"{"id":"sub-1","msg":{"type":"agent_message","message":"hm"}}"#]);
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
     assert_eq!(replay.n_ends(), 0);
 
     let replay = after(&[r#"{"id":"sub-1","msg":{"type":"error","message":"interrupted"}}"#]);
@@ -537,7 +552,7 @@ fn a_word_that_came_too_late_takes_up_the_next_turn() {
 fn trouble_of_the_session_does_not_fail_the_turn() {
     let error = r#"{"id":"","msg":{"type":"error","message":"MCP client for `docs` failed"}}"#;
     let mut replay = after(&[error]);
-    replay.session.wake();
+    replay.ring();
     replay.lines(&[COMPLETE]);
     let text = replay.shown();
     assert!(text.contains("Error agent_error: MCP client for `docs` failed"), "{text}");
@@ -546,7 +561,7 @@ fn trouble_of_the_session_does_not_fail_the_turn() {
     let mut replay = Replay::new(Mode::Default, None, LAST);
     replay.session.start_turn(&Prompt::text("go"));
     replay.lines(&[error]);
-    replay.session.wake();
+    replay.ring();
     replay.lines(&[CONFIGURED]);
     assert!(replay.shown().contains("turn.completed: Failed by Wire"), "{}", replay.shown());
     assert_eq!(replay.written, Vec::<Value>::new());
@@ -898,8 +913,14 @@ fn pieces_of_what_never_began_begin_it() {
         let mut session =
             Session::new(Box::new(driver), Ledger::new(0, None), 64 << 20, FrameNo(1));
         session.started();
-        let mut replay =
-            Replay { session, outputs: vec![], kept: vec![], written: vec![], requests: vec![] };
+        let mut replay = Replay {
+            session,
+            clock: Clock::default(),
+            outputs: vec![],
+            kept: vec![],
+            written: vec![],
+            requests: vec![],
+        };
         replay.lines(&[CONFIGURED]);
         replay.session.start_turn(&Prompt::text("go"));
         replay.lines(&[

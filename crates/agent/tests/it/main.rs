@@ -8,6 +8,7 @@
 
 mod acp;
 mod claude;
+mod clock;
 mod codex_app;
 mod codex_exec;
 mod codex_proto;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tieline_agent::TurnEnd;
+use tieline_agent::{Alarm, AlarmWish, TurnEnd};
 use tieline_event::{EndSignal, Failure, FailureCode, NoticeLevel};
 use tieline_store::Capped;
 use tokio::sync::oneshot;
@@ -21,8 +21,6 @@ pub(super) enum Timer {
     Interrupt,
     /// The agent has had nothing to do.
     Idle,
-    /// The driver wants to be woken.
-    Wake,
     /// Silence ends the turn.
     Silence,
     /// The agent's notify program said that the turn is over, and its wire does not.
@@ -35,16 +33,19 @@ pub(super) enum Timer {
 
 /// When each timer is due.
 #[derive(Debug, Default)]
-pub(super) struct Timers([Option<Instant>; 8]);
+pub(super) struct Timers {
+    own: [Option<Instant>; 7],
+    /// What the driver wants to be woken for. A driver has a handful of names for that.
+    alarms: Vec<(Alarm, Instant)>,
+}
 
 impl Timers {
     fn slot(&mut self, timer: Timer) -> &mut Option<Instant> {
-        let [turn, interrupt, idle, wake, silence, notified, goodbye, silenced] = &mut self.0;
+        let [turn, interrupt, idle, silence, notified, goodbye, silenced] = &mut self.own;
         match timer {
             Timer::Turn => turn,
             Timer::Interrupt => interrupt,
             Timer::Idle => idle,
-            Timer::Wake => wake,
             Timer::Silence => silence,
             Timer::Notified => notified,
             Timer::Goodbye => goodbye,
@@ -75,9 +76,28 @@ impl Timers {
         self.slot(timer).take_if(|due| *due <= now).is_some()
     }
 
+    /// Does what the driver wishes about one of its alarms.
+    pub(super) fn set_alarm(&mut self, AlarmWish { alarm, after }: AlarmWish) {
+        self.alarms.retain(|(other, _)| *other != alarm);
+        let due = after.and_then(|after| Instant::now().checked_add(after));
+        self.alarms.extend(due.map(|due| (alarm, due)));
+    }
+
+    pub(super) fn clear_alarms(&mut self) {
+        self.alarms.clear();
+    }
+
+    /// An alarm that is due, the earliest first; it is cleared then.
+    fn take_due_alarm(&mut self, now: Instant) -> Option<Alarm> {
+        let due = self.alarms.iter().enumerate().filter(|(_, (_, due))| *due <= now);
+        let (at, _) = due.min_by_key(|(_, (_, due))| *due)?;
+        Some(self.alarms.remove(at).0)
+    }
+
     /// When the next one is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.0.iter().flatten().min().copied()
+        let alarms = self.alarms.iter().map(|(_, due)| due);
+        self.own.iter().flatten().chain(alarms).min().copied()
     }
 }
 
@@ -143,10 +163,10 @@ impl Actor {
             tracing::warn!(conversation = %self.key, "the agent ignores the interrupt");
             live.begin_stop(None, self.limits.stop_grace);
         }
-        if self.timers.take_due(Timer::Wake, now)
-            && let Some(live) = self.process.live_mut()
-        {
-            live.session.wake();
+        while let Some(alarm) = self.timers.take_due_alarm(now) {
+            if let Some(live) = self.process.live_mut() {
+                live.session.wake(alarm);
+            }
         }
         if self.timers.take_due(Timer::Silence, now)
             && let Some(turn) = self.ledger().oldest_turn().cloned()

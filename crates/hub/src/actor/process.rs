@@ -251,7 +251,8 @@ impl Actor {
         self.process = Process::Absent(session.into_ledger());
         // Who asked it something is told that no answer will come.
         self.inquiries.clear();
-        self.timers.clear(&[Timer::Interrupt, Timer::Wake]);
+        self.timers.clear(&[Timer::Interrupt]);
+        self.timers.clear_alarms();
         // The frames must be on their way before the next process numbers its own.
         self.flush();
         self.stale = false;

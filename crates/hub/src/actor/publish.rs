@@ -47,8 +47,8 @@ impl Actor {
         {
             live.begin_stop(None, self.limits.stop_grace);
         }
-        if let Some(wish) = self.ledger_mut().take_wake() {
-            self.timers.set(Timer::Wake, wish);
+        for wish in self.ledger_mut().take_alarms() {
+            self.timers.set_alarm(wish);
         }
         if let Some(session) = session {
             self.forks = false;

@@ -26,7 +26,10 @@ impl Scene {
             }),
             b"choose" => self.answer(|option| Answer::Choose { option: option.to_owned() }),
             b"chore" => self.chore(),
-            b"wake" if std::mem::take(&mut self.wakes) => self.session.wake(),
+            b"wake" if !self.alarms.is_empty() => {
+                let alarm = self.alarms.remove(0);
+                self.session.wake(alarm);
+            }
             b"mode" => drop(self.session.set_mode(Mode::Plan, None)),
             b"model" => drop(self.session.set_model(Some("m"))),
             b"effort" => drop(self.session.set_effort(Some("high"))),

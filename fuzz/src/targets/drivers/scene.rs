@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tieline_agent::{Chore, ChoreId, Draft, Driver, ExitInfo, Ledger, Output, Session};
+use tieline_agent::{
+    Alarm, AlarmWish, Chore, ChoreId, Draft, Driver, ExitInfo, Ledger, Output, Session,
+};
 use tieline_event::{
     ConversationKey, Epoch, Event, FORMAT, FrameNo, Kind, RequestBody, RequestId, Seq, Source,
     Timestamp, TurnId,
@@ -32,8 +34,8 @@ pub(super) struct Scene {
     pub(super) chores: Vec<(ChoreId, Chore)>,
     /// An option or a question of each request.
     pub(super) names: BTreeMap<RequestId, String>,
-    /// The driver wants to be woken.
-    pub(super) wakes: bool,
+    /// What the driver wants to be woken for.
+    pub(super) alarms: Vec<Alarm>,
     /// The id of our last request of each method, as JSON.
     asked: BTreeMap<String, String>,
     /// Everything the agent wrote, and what was kept of it.
@@ -54,7 +56,7 @@ impl Scene {
             turns: BTreeMap::new(),
             chores: Vec::new(),
             names: BTreeMap::new(),
-            wakes: false,
+            alarms: Vec::new(),
             asked: BTreeMap::new(),
             written: Vec::new(),
             kept: Vec::new(),
@@ -117,7 +119,10 @@ impl Scene {
             lines(&bytes).for_each(|line| self.note(line));
         }
         self.chores.extend(self.session.ledger_mut().take_chores());
-        self.wakes |= self.session.ledger_mut().take_wake().is_some();
+        for AlarmWish { alarm, after } in self.session.ledger_mut().take_alarms() {
+            self.alarms.retain(|other| *other != alarm);
+            self.alarms.extend(after.map(|_| alarm));
+        }
         for output in self.session.take_outputs() {
             if let Output::Event(draft) = output {
                 self.see(*draft);

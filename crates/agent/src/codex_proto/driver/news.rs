@@ -8,7 +8,7 @@ use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, AbortReason, Event, EventMsg, TurnItem};
 
 use super::text::Account;
-use super::{ERROR_STANDS, ProtoDriver, Trouble, interrupted};
+use super::{ERROR_STANDS, NO_END, ProtoDriver, Trouble, interrupted};
 use crate::codex::{failure, is_retry};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::servers;
@@ -223,7 +223,7 @@ impl ProtoDriver {
             return;
         }
         self.trouble = Some(Trouble { submission: id.to_owned(), failure, is_last: true });
-        ledger.wake_after(ERROR_STANDS);
+        ledger.wake_after(NO_END, ERROR_STANDS);
     }
 
     /// Our engine says what failed in our words; what Codex says is to be guessed from its own.

@@ -250,10 +250,8 @@ fn another_version_of_the_protocol_is_refused() {
 #[test]
 fn an_agent_that_does_not_answer_the_greeting_is_given_up() {
     let mut stage = Stage::new(&launch(Mode::Default));
-    assert!(stage.session.ledger_mut().take_wake().is_some());
     stage.start_turn("go");
-    stage.session.wake();
-    stage.settle();
+    assert!(stage.ring().is_some());
     assert_eq!(stage.end().error.unwrap().code, FailureCode::AgentCannotStart);
     assert!(stage.session.ledger_mut().take_stop());
 }

@@ -53,8 +53,7 @@ fn the_work_at_a_goal_is_the_turn_that_set_it() {
     assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
     let turn = json!({"threadId": "thread", "turn": {"id": "g", "status": "inProgress"}});
     replay.tell(&json!({"method": "turn/started", "params": turn}));
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
     assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
     replay.end_turn("g", "completed");
     let text = shown(&replay);
@@ -64,8 +63,27 @@ fn the_work_at_a_goal_is_the_turn_that_set_it() {
     replay.outputs.clear();
     let request = command(&mut replay, "/goal be green", "thread/goal/set");
     answer(&mut replay, &request, goal);
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
+    assert!(shown(&replay).contains("turn.completed: Completed"), "{}", shown(&replay));
+}
+
+#[test]
+fn a_goal_waits_for_its_work_while_an_overloaded_server_is_asked_again() {
+    let goal = json!({"goal": {"objective": "be green", "status": "active"}});
+    let mut replay = opened(&launch(Mode::Default));
+    let request = command(&mut replay, "/goal be green", "thread/goal/set");
+    answer(&mut replay, &request, goal);
+    let turn = json!({"threadId": "thread", "turn": {"id": "g", "status": "inProgress"}});
+    let busy = json!({"code": -32001, "message": "Server overloaded; retry later."});
+    let models = replay.take("model/list");
+    replay.tell(&json!({"id": models["id"], "error": busy}));
+    replay.pass(Duration::from_millis(500));
+    replay.take("model/list");
+    assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
+    replay.tell(&json!({"method": "turn/started", "params": turn}));
+    replay.pass(Duration::from_secs(60));
+    assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
+    replay.end_turn("g", "completed");
     assert!(shown(&replay).contains("turn.completed: Completed"), "{}", shown(&replay));
 }
 

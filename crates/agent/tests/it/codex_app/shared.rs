@@ -15,6 +15,7 @@ fn a_switchboard_gives_each_conversation_its_own_lines() {
         session.start_turn(&Prompt::text(format!("prompt {seat}")));
         let mut replay = Replay {
             session,
+            clock: Clock::default(),
             outputs: vec![],
             kept: vec![],
             requests: BTreeMap::new(),

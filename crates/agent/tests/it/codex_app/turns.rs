@@ -12,11 +12,7 @@ fn an_overloaded_server_is_asked_again_and_again_but_not_for_ever() {
     while shown(&replay).matches("turn.completed").count() == 0 {
         let start = replay.take("turn/start");
         replay.tell(&json!({"id": start["id"], "error": busy}));
-        if let Some(pause) = replay.session.ledger_mut().take_wake() {
-            pauses.push(pause.as_millis());
-            replay.session.wake();
-            replay.settle();
-        }
+        pauses.extend(replay.ring().map(|pause| pause.as_millis()));
     }
     assert_eq!(pauses, [100, 200, 400, 800, 1600, 3200, 5000]);
     assert!(shown(&replay).contains("overloaded"), "{}", shown(&replay));
@@ -26,11 +22,27 @@ fn an_overloaded_server_is_asked_again_and_again_but_not_for_ever() {
     replay.settle();
     let start = replay.take("turn/start");
     replay.tell(&json!({"id": start["id"], "error": busy}));
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
     replay.name_turn("second");
     replay.end_turn("second", "completed");
     assert!(shown(&replay).contains("turn.completed: Completed"), "{}", shown(&replay));
+}
+
+#[test]
+fn the_greeting_has_its_time_also_when_it_is_said_again() {
+    let mut replay = Replay::new(&launch(Mode::Default));
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.settle();
+    let hello = replay.take("initialize");
+    let busy = json!({"code": -32001, "message": "Server overloaded; retry later."});
+    replay.tell(&json!({"id": hello["id"], "error": busy}));
+    replay.pass(Duration::from_secs(44));
+    replay.take("initialize");
+    assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
+    replay.pass(Duration::from_secs(2));
+    let text = shown(&replay);
+    assert!(text.contains("turn.completed: Failed"), "{text}");
+    assert!(text.contains("did not answer within 45 seconds"), "{text}");
 }
 
 #[test]
@@ -53,8 +65,7 @@ fn a_lone_error_ends_the_turn_with_its_words() {
     let mut replay = running();
     replay.tell(&last_error(false));
     assert!(!shown(&replay).contains("turn.completed"), "the server may still end it");
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
     let text = shown(&replay);
     assert!(text.contains("turn.completed: Failed by Wire"), "{text}");
     assert!(text.contains("the disk is full"), "{text}");
@@ -73,8 +84,7 @@ fn a_lone_error_ends_the_turn_with_its_words() {
 fn an_error_that_is_tried_again_ends_nothing() {
     let mut replay = running();
     replay.tell(&last_error(true));
-    replay.session.wake();
-    replay.settle();
+    replay.ring();
     assert!(!shown(&replay).contains("turn.completed"), "{}", shown(&replay));
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tieline_agent::{
-    Agent, Driver, ExitInfo, Inside, Launch, Launching, Ledger, Meta, Plan, Refused, TurnEnd,
+    Agent, Alarm, Driver, ExitInfo, Inside, Launch, Launching, Ledger, Meta, Plan, Refused, TurnEnd,
 };
 use tieline_event::{
     Abilities, Answer, Approval, ChangeKind, Choice, ChoiceKind, Configured, Content, EndSignal,
@@ -19,6 +19,9 @@ use tieline_event::{
 };
 use tieline_hub::{Hub, Limits, Registry};
 use tieline_store::Store;
+
+/// What was left for later goes on.
+const NEXT: Alarm = Alarm::new("next");
 
 /// A hub on a fresh store, with the playing agent in it.
 pub(crate) struct Stage {
@@ -383,7 +386,7 @@ impl PlayDriver {
             *at += 1;
         }
         if at < n {
-            return ledger.wake_after(Duration::ZERO);
+            return ledger.wake_after(NEXT, Duration::ZERO);
         }
         let body = ItemBody::AgentMessage { text: std::mem::take(whole).into() };
         ledger.complete_item(Meta::default(), item(id, ItemStatus::Ok, body));
@@ -492,7 +495,7 @@ impl Driver for PlayDriver {
         self.write(&words(prompt));
         self.holds = false;
         // When it stands in the books.
-        ledger.wake_after(Duration::ZERO);
+        ledger.wake_after(NEXT, Duration::ZERO);
         Ok(())
     }
 
@@ -532,11 +535,11 @@ impl Driver for PlayDriver {
         ledger.complete_item(Meta::default(), Item { id: begun.id, status, body: done });
         self.script.push_front(format!("say {said}"));
         // When the answer stands in the books.
-        ledger.wake_after(Duration::ZERO);
+        ledger.wake_after(NEXT, Duration::ZERO);
         Ok(())
     }
 
-    fn wake(&mut self, ledger: &mut Ledger) {
+    fn wake(&mut self, _: Alarm, ledger: &mut Ledger) {
         match std::mem::take(&mut self.stops) {
             true => drop(self.interrupt(ledger)),
             false => {
