@@ -13,7 +13,7 @@ use tieline_event::{
 use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
 use crate::inside::Inside;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, TurnEnd};
 
 /// Knows how to start an agent and how to speak with it.
 pub trait Agent: Send + Sync {
@@ -267,9 +267,15 @@ pub trait Driver: Send {
         ledger.oldest_turn().filter(|_| is_mine).cloned()
     }
 
-    /// Whether this agent ends its turns without a word, so that silence may have to do.
+    /// Whether silence may be the end of the turn: the wire has no word for it, and the agent has
+    /// begun to work.
     fn ends_in_silence(&self) -> bool {
         false
+    }
+
+    /// A turn is over although the wire did not say so: by the agent's notify program, or by silence.
+    fn conclude(&mut self, turn: &TurnId, end: TurnEnd, ledger: &mut Ledger) {
+        ledger.end_turn(turn, end);
     }
 
     /// The process ended by itself and all it wrote was read. For agents whose turn ends with

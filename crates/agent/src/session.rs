@@ -261,9 +261,16 @@ impl Session {
         self.driver.turn_of_notice(session, turn, &self.ledger)
     }
 
-    /// Whether silence may have to end a turn.
+    /// Whether silence is the end of a turn: then nothing of it is under way that takes its time.
     pub fn ends_in_silence(&self) -> bool {
-        self.driver.ends_in_silence()
+        let is_busy = self.ledger.open_items().iter().any(|open| !open.is_text())
+            || self.ledger.open_requests().next().is_some();
+        !is_busy && self.driver.ends_in_silence()
+    }
+
+    /// Ends a turn of which the wire does not say that it is over.
+    pub fn conclude(&mut self, turn: &TurnId, end: TurnEnd) {
+        self.driver.conclude(turn, end, &mut self.ledger);
     }
 
     /// The agent is gone and its output read to the end. The one path on which a turn fails

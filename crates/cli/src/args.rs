@@ -51,9 +51,9 @@ Configuration (TOML, see --config):
                    shared = N conversations for each server process (1), for programs that keep
                    several open
   [agents.codex-exec], [agents.codex-proto]
-                   besides: notify, and for codex-exec silence = seconds after which a turn is
-                   over in versions that do not tell its end (off); what they leave out is as
-                   for codex
+                   besides: notify, and for codex-exec silence = seconds without a word, and
+                   without a command that runs, after which a turn is over in versions that do
+                   not tell its end (30); what they leave out is as for codex
   [agents.acp.NAME]
                    for any agent of the Agent Client Protocol: program and args are its command
                    line (for one that is known, args come besides), env, pass, preamble

@@ -238,7 +238,8 @@ pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
 pub(crate) fn limits(config: &Config, agent: &str, turn_timeout: Option<Duration>) -> Limits {
     let limits = Limits::default();
     let idle = config.idle_sleep.unwrap_or(limits.idle);
-    Limits { turn_timeout, idle, silence: config.agent(agent).silence, ..limits }
+    let silence = config.agent(agent).silence.or(limits.silence);
+    Limits { turn_timeout, idle, silence, ..limits }
 }
 
 /// How text looks where it goes.

@@ -472,6 +472,7 @@ impl Actor {
             if live.session.is_interrupted() {
                 self.expect_stop();
             }
+            self.heard();
             return answer_with(reply, answered.map_err(|refused| Error::Refused(refused.0)));
         }
         let (store, key) = (self.store.clone(), self.key.clone());

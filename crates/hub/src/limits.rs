@@ -13,8 +13,8 @@ pub struct Limits {
     pub idle: Duration,
     /// How long an agent has to stop a turn after it was asked to, before it is ended.
     pub interrupt_grace: Duration,
-    /// On a wire without an end of turn, silence of this length ends it; none waits for the
-    /// process.
+    /// On a wire without an end of turn, silence of this length ends it, unless a command runs or an
+    /// answer is waited for; none waits for the process.
     pub silence: Option<Duration>,
     /// How long the wire has to end a turn itself after the notify program said it is over.
     pub notify_grace: Duration,
@@ -46,7 +46,7 @@ impl Default for Limits {
             turn_timeout: None,
             idle: Duration::from_secs(600),
             interrupt_grace: Duration::from_secs(5),
-            silence: None,
+            silence: Some(Duration::from_secs(30)),
             notify_grace: Duration::from_secs(1),
             exit_grace: Duration::from_secs(2),
             stop_grace: Duration::from_millis(500),

@@ -786,6 +786,10 @@ impl Driver for AppDriver {
         Some(&named.1).filter(|turn| is_mine && ledger.is_open(turn)).cloned()
     }
 
+    fn conclude(&mut self, turn: &TurnId, end: TurnEnd, ledger: &mut Ledger) {
+        ledger.end_turn(turn, TurnEnd { usage: self.spent(), ..end });
+    }
+
     fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {
         match alarm {
             GREETING_ENDS if self.greeting == Greeting::Asked => self.unanswered(ledger),

@@ -407,7 +407,7 @@ impl AppDriver {
     }
 
     /// What this turn used: what was added to the thread's count since it began.
-    fn spent(&self) -> Option<Usage> {
+    pub(super) fn spent(&self) -> Option<Usage> {
         let spent = self.used.as_ref()?.since(self.used_before.as_ref()?);
         let figures = [spent.input_tokens, spent.cached_input_tokens, spent.output_tokens];
         figures.iter().any(|figure| *figure > 0).then_some(spent)

@@ -61,6 +61,8 @@ pub struct ExecDriver {
     turn: Option<TurnId>,
     /// It printed something we know.
     spoke: bool,
+    /// It told something of its work.
+    pub(super) works: bool,
     /// It goes on with another session than it was told to; what it says is not ours.
     stranger: bool,
     /// What the session had used before this turn.
@@ -85,6 +87,7 @@ impl ExecDriver {
             setup,
             turn: None,
             spoke: false,
+            works: false,
             stranger: false,
             before: None,
             used: None,
@@ -176,6 +179,7 @@ impl ExecDriver {
 
     /// An item of this turn, new, changed or over.
     pub(super) fn tell(&mut self, native: &str, item: Item, ledger: &mut Ledger) {
+        self.works = true;
         let native = Native { item: Some(native.to_owned()), ..Native::default() };
         let meta = Meta { parent: None, native };
         match item.status {
@@ -215,6 +219,17 @@ impl ExecDriver {
         if let Some(error) = self.error.take() {
             ledger.notice(NoticeLevel::Warning, "agent_error", first_line(&error));
         }
+    }
+
+    /// The turn is over and nothing says how it went. The versions of which this is so have no other
+    /// word for a turn that failed than an error.
+    fn end_by_itself(&mut self, end: TurnEnd, ledger: &mut Ledger) {
+        let failure = self.error.take().map(|error| codex::failure(&error, None));
+        let end = match failure {
+            Some(failure) => TurnEnd { text: end.text, ..TurnEnd::failed(failure, end.signal) },
+            None => end,
+        };
+        self.end(end, ledger);
     }
 
     /// The turn is over.
@@ -335,7 +350,15 @@ impl Driver for ExecDriver {
     }
 
     fn ends_in_silence(&self) -> bool {
-        self.spoke && !self.dialect.tells_end
+        !self.dialect.tells_end && (self.works || self.error.is_some())
+    }
+
+    fn conclude(&mut self, _: &TurnId, end: TurnEnd, ledger: &mut Ledger) {
+        if end.signal == EndSignal::Idle {
+            return self.end_by_itself(end, ledger);
+        }
+        self.error_passed(ledger);
+        self.end(end, ledger);
     }
 
     fn exited(&mut self, exit: &ExitInfo, ledger: &mut Ledger) {
@@ -343,11 +366,7 @@ impl Driver for ExecDriver {
             return;
         }
         // These versions end with 0 also after a turn that failed.
-        let end = match self.error.take() {
-            Some(error) => TurnEnd::failed(codex::failure(&error, None), EndSignal::Process),
-            None => TurnEnd::completed(EndSignal::Process),
-        };
-        self.end(end, ledger);
+        self.end_by_itself(TurnEnd::completed(EndSignal::Process), ledger);
     }
 
     fn explain_exit(&self, exit: &ExitInfo) -> Failure {

@@ -83,6 +83,7 @@ impl ExecDriver {
     /// A piece of a text that the wire gives no id. What follows the text ends it.
     fn grow(&mut self, what: usize, stream: Stream, delta: &str, ledger: &mut Ledger) {
         self.error_passed(ledger);
+        self.works = true;
         let name = self.growing[what].take().unwrap_or_else(|| self.next_name());
         let native = Native { item: Some(name.clone()), ..Native::default() };
         let id = self.item_id(&name);

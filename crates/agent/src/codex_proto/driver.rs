@@ -73,6 +73,8 @@ pub struct ProtoDriver {
     /// It has no sandbox on this system, which is still to be told.
     lacks_sandbox: bool,
     spoke: bool,
+    /// It tells when its tasks begin and end.
+    tells_tasks: bool,
     /// It is our own engine, which has more to offer.
     is_engine: bool,
     /// What it calls its version, where that is not the one whose words it speaks.
@@ -156,6 +158,7 @@ impl ProtoDriver {
             told_no_plan: false,
             lacks_sandbox: false,
             spoke: false,
+            tells_tasks: false,
             is_engine: false,
             shown_version: version.to_string(),
             efforts: Vec::new(),
@@ -565,6 +568,15 @@ impl Driver for ProtoDriver {
     fn leaving(&mut self, ledger: &mut Ledger) {
         // The end of its input does not end it.
         self.submit(Op::Shutdown, ledger);
+    }
+
+    fn ends_in_silence(&self) -> bool {
+        // Who tells that a task began tells its end.
+        !self.is_engine && !self.tells_tasks && !(self.texts.is_empty() && self.calls.is_empty())
+    }
+
+    fn conclude(&mut self, turn: &TurnId, end: TurnEnd, ledger: &mut Ledger) {
+        ledger.end_turn(turn, TurnEnd { usage: self.spent(), ..end });
     }
 
     fn wake(&mut self, alarm: Alarm, ledger: &mut Ledger) {

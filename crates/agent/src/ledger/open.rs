@@ -31,6 +31,15 @@ impl OpenItem {
         Self { item, turn, meta, streamed: Growth::default(), stream: None, detached: false }
     }
 
+    /// Whether it is something that is said or thought: it takes no time of its own.
+    pub fn is_text(&self) -> bool {
+        let body = &self.item.body;
+        matches!(
+            body,
+            ItemBody::AgentMessage { .. } | ItemBody::Reasoning { .. } | ItemBody::Plan { .. }
+        )
+    }
+
     /// The item as it stands, with what streamed.
     pub fn snapshot(&self) -> Item {
         with_streamed(self.item.clone(), &self.streamed)

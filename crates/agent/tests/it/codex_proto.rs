@@ -549,6 +549,20 @@ fn a_word_that_came_too_late_takes_up_the_next_turn() {
 }
 
 #[test]
+fn silence_ends_a_turn_only_where_no_task_is_told() {
+    let said = r#"{"id":"sub-1","msg":{"type":"agent_message","message":"hm"}}"#;
+    let mut replay = Replay::new(Mode::Default, None, LAST);
+    replay.session.start_turn(&Prompt::text("go"));
+    replay.lines(&[CONFIGURED]);
+    assert!(!replay.session.ends_in_silence());
+    replay.lines(&[said]);
+    assert!(replay.session.ends_in_silence());
+    replay.lines(&[r#"{"id":"sub-1","msg":{"type":"exec_approval_request","call_id":"c","command":["ls"],"cwd":"/"}}"#]);
+    assert!(!replay.session.ends_in_silence(), "a person takes the time they need");
+    assert!(!after(&[said]).session.ends_in_silence(), "that one tells the end of its tasks");
+}
+
+#[test]
 fn trouble_of_the_session_does_not_fail_the_turn() {
     let error = r#"{"id":"","msg":{"type":"error","message":"MCP client for `docs` failed"}}"#;
     let mut replay = after(&[error]);

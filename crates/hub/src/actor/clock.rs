@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tieline_agent::{Alarm, AlarmWish, TurnEnd};
-use tieline_event::{EndSignal, Failure, FailureCode, NoticeLevel};
+use tieline_event::{EndSignal, Failure, FailureCode, NoticeLevel, TurnId};
 use tieline_store::Capped;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -117,7 +117,7 @@ pub(super) async fn capped(
 }
 
 impl Actor {
-    /// The agent did something, so it is not silent.
+    /// The agent did something, or is to, so it is not silent.
     pub(super) fn heard(&mut self) {
         if self.notified.is_some() {
             self.timers.set(Timer::Notified, self.limits.notify_grace);
@@ -126,6 +126,16 @@ impl Actor {
         match self.process.live().is_some_and(|it| it.session.ends_in_silence()) {
             true => self.timers.set(Timer::Silence, limit),
             false => self.timers.clear(&[Timer::Silence]),
+        }
+    }
+
+    /// Ends a turn whose wire does not say that it is over, and the process if that may still be busy
+    /// with it.
+    fn conclude(&mut self, turn: &TurnId, end: TurnEnd, why: &'static str) {
+        let Some(live) = self.process.live_mut() else { return };
+        live.session.conclude(turn, end);
+        if !live.forgets {
+            self.rest(Some(why));
         }
     }
 
@@ -171,24 +181,14 @@ impl Actor {
         if self.timers.take_due(Timer::Silence, now)
             && let Some(turn) = self.ledger().oldest_turn().cloned()
         {
-            if !self.ledger().open_items().is_empty() {
-                // A command that runs for long is not the end.
-                return self.heard();
-            }
-            let end = TurnEnd::completed(EndSignal::Idle);
-            self.ledger_mut().end_turn(&turn, end);
-            self.rest(Some("silent"));
+            self.conclude(&turn, TurnEnd::completed(EndSignal::Idle), "silent");
         }
         if self.timers.take_due(Timer::Notified, now)
             && let Some((turn, text)) = self.notified.take()
         {
             let text = Some(text).filter(|text| !text.is_empty());
             let end = TurnEnd { text, ..TurnEnd::completed(EndSignal::Notify) };
-            self.ledger_mut().end_turn(&turn, end);
-            if self.process.live().is_some_and(|live| !live.forgets) {
-                // It may still be busy with what is over for everybody else.
-                self.rest(Some("notified"));
-            }
+            self.conclude(&turn, end, "notified");
         }
         if self.timers.take_due(Timer::Idle, now) {
             let ledger = self.ledger();

@@ -165,6 +165,7 @@ async fn a_notification_of_another_session_means_nothing() {
 
 #[tokio::test]
 async fn silence_ends_a_turn_on_a_wire_without_an_end() {
+    assert_eq!(Limits::default().silence, Some(Duration::from_secs(30)));
     let limits = Limits { silence: Some(Duration::from_millis(300)), ..quick() };
     let bench = Bench::on(Wire::OldExec, "say Done.\nsilence");
     let hub = bench.hub_with(limits.clone(), Options::default());

@@ -156,6 +156,7 @@ impl ProtoDriver {
     }
 
     fn task_started(&mut self, id: &str, it: &sqeq::TaskStarted<'_>, ledger: &mut Ledger) {
+        self.tells_tasks = true;
         if self.task(id).is_some_and(|task| task.began && !ledger.is_open(&task.turn)) {
             return;
         }

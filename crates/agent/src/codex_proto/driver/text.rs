@@ -34,6 +34,11 @@ pub(super) enum Account {
 }
 
 impl Texts {
+    /// Whether nothing was said.
+    pub(super) fn is_empty(&self) -> bool {
+        self.n_items == 0
+    }
+
     /// An id for what the wire gives none.
     pub(super) fn name(&mut self, what: &str, ledger: &Ledger) -> ItemId {
         self.n_items += 1;

@@ -19,6 +19,13 @@ pub(super) struct Calls {
     review: Option<ItemId>,
 }
 
+impl Calls {
+    /// Whether there were none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty() && self.review.is_none()
+    }
+}
+
 /// What is known of a call.
 #[derive(Debug, Default)]
 struct Known {

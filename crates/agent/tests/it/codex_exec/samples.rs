@@ -2,10 +2,10 @@
 
 use tieline_agent::codex::Version;
 use tieline_agent::codex_exec::{ExecDriver, Setup};
-use tieline_agent::{ExitInfo, Ledger, Output, Session};
+use tieline_agent::{ExitInfo, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
-    AskWhen, Content, FailureCode, FrameNo, ImageSource, Kind, Mode, Policy, Prompt, Reach,
-    TurnStatus,
+    AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, Kind, Mode, Policy, Prompt,
+    Reach, TurnStatus,
 };
 
 use super::{Replay, SESSION, STARTED, TURN, VERSION, new_thread};
@@ -175,6 +175,53 @@ fn a_version_that_does_not_end_its_turns_ends_them_with_its_process() {
     mute.exit(&code(0));
     assert_eq!(mute.end().error.as_ref().unwrap().code, FailureCode::AgentCannotStart);
     assert!(!after(new_thread(VERSION), &[]).session.ends_in_silence());
+}
+
+#[test]
+fn silence_is_an_end_only_between_the_agents_words_and_its_work() {
+    let event = |body: &str| format!(r#"{{"id":"0","msg":{{{body}}}}}"#);
+    let config = r#"{"workdir":"/w","model":"m","approval":"never","sandbox":"read-only"}"#;
+    let mut replay = after(new_thread(Version(0, 36, 0)), &[config, r#"{"prompt":"go"}"#]);
+    let mut is_end = |body: &str| {
+        replay.read(format!("{}\n", event(body)).as_bytes());
+        replay.session.ends_in_silence()
+    };
+    assert!(
+        !is_end(r#""type":"task_started","model_context_window":1"#),
+        "it has done nothing yet"
+    );
+    assert!(is_end(r#""type":"agent_message","message":"hm""#));
+    let begin = r#""type":"exec_command_begin","call_id":"c","command":["make"],"cwd":"/w","parsed_cmd":[]"#;
+    assert!(!is_end(begin), "a command takes its time");
+    let end = r#""type":"exec_command_end","call_id":"c","stdout":"","stderr":"","aggregated_output":"","exit_code":0,"duration":{"secs":0,"nanos":1},"formatted_output":"""#;
+    assert!(is_end(end));
+    assert!(is_end(r#""type":"agent_message_delta","delta":"do""#), "nobody may end a text");
+}
+
+#[test]
+fn a_turn_that_silence_ends_has_its_usage_and_its_error() {
+    let event = |body: &str| format!(r#"{{"id":"0","msg":{{{body}}}}}"#);
+    let said = event(r#""type":"agent_message","message":"hi""#);
+    let count = event(
+        r#""type":"token_count","info":{"total_token_usage":{"input_tokens":9,"cached_input_tokens":0,"output_tokens":2,"reasoning_output_tokens":0,"total_tokens":11},"last_token_usage":{"input_tokens":9,"cached_input_tokens":0,"output_tokens":2,"reasoning_output_tokens":0,"total_tokens":11},"model_context_window":1000}"#,
+    );
+    let error = event(r#""type":"error","message":"the disk is full""#);
+    let ended = |lines: &[&str]| {
+        let mut replay = after(new_thread(Version(0, 36, 0)), lines);
+        assert!(replay.session.ends_in_silence());
+        let turn = replay.session.ledger().oldest_turn().cloned().unwrap();
+        replay.session.conclude(&turn, TurnEnd::completed(EndSignal::Idle));
+        replay.exit(&ExitInfo { signal: Some(15), ..ExitInfo::default() });
+        replay.end().clone()
+    };
+    let end = ended(&[&said, &count]);
+    assert_eq!((end.status, end.signal), (TurnStatus::Completed, EndSignal::Idle));
+    assert_eq!(end.text.preview(), "hi");
+    let usage = end.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (9, 2));
+    let end = ended(&[&error, &count]);
+    assert_eq!((end.status, end.signal), (TurnStatus::Failed, EndSignal::Idle));
+    assert_eq!(end.usage.unwrap().output_tokens, 2);
 }
 
 #[test]
