@@ -126,6 +126,9 @@ pub struct System<'a> {
     /// `task_notification`: what came of it.
     #[serde(borrow)]
     pub summary: Option<Str<'a>>,
+    /// `task_notification`: the file with everything it printed.
+    #[serde(borrow)]
+    pub output_file: Option<Str<'a>>,
     /// `background_tasks_changed`: every task that runs.
     #[serde(borrow)]
     pub tasks: Option<&'a RawValue>,

@@ -40,6 +40,9 @@ pub struct ClaudeDriver {
     streaming: HashMap<Option<ItemId>, Streaming>,
     /// Tool uses that a person or a rule said no to.
     refused: HashMap<String, ItemStatus>,
+    /// Tool calls since the user's last turn began: a result that comes when they are over is not one
+    /// of an unknown call.
+    called: HashSet<String>,
     /// Turns of the user whose `init` has not come yet.
     expected_inits: u32,
     /// Background tasks that run.
@@ -101,6 +104,7 @@ impl ClaudeDriver {
             blocks: HashMap::new(),
             streaming: HashMap::new(),
             refused: HashMap::new(),
+            called: HashSet::new(),
             expected_inits: 0,
             tasks: HashSet::new(),
             notified: false,
@@ -245,6 +249,7 @@ impl ClaudeDriver {
                     "thinking" => ItemBody::Reasoning { text: Text::default(), signature: None },
                     "tool_use" | "server_tool_use" | "mcp_tool_use" => {
                         streaming.item = None;
+                        self.called.extend(block.id.as_deref().map(str::to_owned));
                         announce(block, parent, streaming, ledger);
                         return;
                     }
@@ -387,6 +392,7 @@ impl ClaudeDriver {
         let meta = meta_of(parent, Some(message), Some(id));
         let item = Item { id: ItemId::from(id), status: ItemStatus::InProgress, body };
         ledger.upsert_item(meta, item);
+        self.called.insert(id.to_owned());
         if name == "TodoWrite"
             && let Some(plan) = block.input.and_then(tool::todos)
         {
@@ -434,6 +440,10 @@ impl ClaudeDriver {
     ) {
         let Some(id) = block.tool_use_id.as_deref() else { return };
         let Some(item) = ledger.item(id).cloned() else {
+            if self.called.contains(id) {
+                tracing::debug!(id, "a result came for a tool call that is over");
+                return;
+            }
             ledger.notice(
                 NoticeLevel::Info,
                 "orphan_result",
@@ -571,6 +581,7 @@ impl Driver for ClaudeDriver {
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         (self.interrupted, self.wants_interrupt) = (false, false);
         self.last_error = None;
+        self.called.clear();
         self.count.begin_turn();
         self.expected_inits += 1;
         self.say(prompt, ledger);

@@ -159,6 +159,11 @@ struct Sidecar<'a> {
     stderr: Option<Str<'a>>,
     #[serde(borrow)]
     background_task_id: Option<Str<'a>>,
+    /// Where the whole output is, if it is too long to be told.
+    #[serde(borrow)]
+    persisted_output_path: Option<Str<'a>>,
+    /// How many bytes that is.
+    persisted_output_size: Option<u64>,
     #[serde(borrow)]
     file_path: Option<Str<'a>>,
     #[serde(borrow, rename = "type")]
@@ -196,15 +201,21 @@ pub(super) fn finish(item: &mut Item, block: &Block<'_>, sidecar: Option<&RawVal
     match &mut item.body {
         ItemBody::Command { output, exit_code, background, .. } => {
             let text = result_text(block);
-            match (&sidecar.stdout, ok) {
-                (Some(stdout), true) => *output = joined(stdout, sidecar.stderr.as_deref()).into(),
-                _ => *output = after_exit_code(&text).into(),
-            }
-            *exit_code = if ok { Some(0) } else { exit_code_of(&text) };
+            let told = match (&sidecar.stdout, ok) {
+                (Some(stdout), true) => {
+                    let marked = with_cut_marked(stdout, &sidecar);
+                    lines(&marked, sidecar.stderr.as_deref().unwrap_or_default())
+                }
+                _ => after_exit_code(&text).to_owned(),
+            };
             if sidecar.background_task_id.is_some() {
+                // The agent's word names the file that the output goes to.
+                *output = lines(&told, &text).into();
                 (*exit_code, *background) = (None, true);
                 return true;
             }
+            *output = told.into();
+            *exit_code = if ok { Some(0) } else { exit_code_of(&text) };
         }
         ItemBody::FileChange { changes } => {
             if let (true, Some(change)) = (ok, changes.first_mut()) {
@@ -220,8 +231,8 @@ pub(super) fn finish(item: &mut Item, block: &Block<'_>, sidecar: Option<&RawVal
     false
 }
 
-/// A background task is over.
-pub(super) fn conclude(item: &mut Item, summary: &str) {
+/// A background task is over. What a command printed is in a file.
+pub(super) fn conclude(item: &mut Item, summary: &str, file: Option<&str>) {
     match &mut item.body {
         ItemBody::Command { output, exit_code, .. } => {
             let code = summary
@@ -229,9 +240,11 @@ pub(super) fn conclude(item: &mut Item, summary: &str) {
                 .and_then(|(_, rest)| rest.strip_suffix(')'))
                 .and_then(|code| code.parse().ok());
             *exit_code = code;
-            if output.is_empty() {
-                *output = summary.into();
+            let mut told = lines(output.preview(), summary);
+            if let Some(file) = file.filter(|file| !told.contains(file)) {
+                told = lines(&told, &format!("[the whole output is in {file}]"));
             }
+            *output = told.into();
         }
         ItemBody::ToolCall { output, .. } if !summary.is_empty() => {
             *output = vec![Content::text(summary)];
@@ -281,12 +294,28 @@ fn hunks_as_diff(hunks: &[Hunk<'_>]) -> String {
     diff
 }
 
-fn joined(stdout: &str, stderr: Option<&str>) -> String {
-    match stderr {
-        None | Some("") => stdout.to_owned(),
-        Some(stderr) if stdout.is_empty() => stderr.to_owned(),
-        Some(stderr) => format!("{stdout}\n{stderr}"),
+/// One text below the other.
+fn lines(above: &str, below: &str) -> String {
+    match (above, below) {
+        (text, "") | ("", text) => text.to_owned(),
+        (above, below) if above.ends_with('\n') => format!("{above}{below}"),
+        (above, below) => format!("{above}\n{below}"),
     }
+}
+
+/// Output of which the agent tells a part: how much that is, and where all of it is.
+fn with_cut_marked(stdout: &str, sidecar: &Sidecar<'_>) -> String {
+    let told = stdout.len();
+    let mark = match (sidecar.persisted_output_size, sidecar.persisted_output_path.as_deref()) {
+        (Some(size), _) if size <= told as u64 => return stdout.to_owned(),
+        (Some(size), Some(path)) => {
+            format!("[the agent tells {told} of {size} bytes; the whole output is in {path}]")
+        }
+        (Some(size), None) => format!("[the agent tells {told} of {size} bytes]"),
+        (None, Some(path)) => format!("[the agent tells a part; the whole output is in {path}]"),
+        (None, None) => return stdout.to_owned(),
+    };
+    lines(stdout, &mark)
 }
 
 fn exit_code_of(text: &str) -> Option<i32> {

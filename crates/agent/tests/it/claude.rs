@@ -271,6 +271,68 @@ fn an_agent_that_counts_its_requests_from_one_again_is_told_apart() {
 }
 
 #[test]
+fn the_result_of_a_command_that_was_stopped_is_no_stranger() {
+    let call = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"bash","name":"Bash","input":{"command":"sleep 60"}}]}}"#;
+    let began = r#"{"type":"system","subtype":"task_started","task_id":"k","tool_use_id":"bash"}"#;
+    let stopped = r#"{"type":"system","subtype":"task_notification","task_id":"k","tool_use_id":"bash","status":"stopped","summary":"stopped"}"#;
+    let result = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"bash","content":"Exit code 137\npart","is_error":true}]}}"#;
+    let end = r#"{"type":"result","subtype":"error_during_execution","is_error":true,"terminal_reason":"aborted_tools"}"#;
+    let mut replay = after(&[INIT, call, began]);
+    replay.session.interrupt();
+    for line in [stopped, result, end] {
+        replay.read(format!("{line}\n").as_bytes());
+    }
+    let text = shown(&replay);
+    assert!(text.contains("command bash Cancelled \"sleep 60\" -> \"part\""), "{text}");
+    assert!(!text.contains("orphan_result"), "{text}");
+    // One that comes when the turn is over, or twice, is no stranger either.
+    let mut replay = after(&[INIT, call, began]);
+    replay.session.interrupt();
+    for line in [end, result, result] {
+        replay.read(format!("{line}\n").as_bytes());
+    }
+    assert!(!shown(&replay).contains("orphan_result"), "{}", shown(&replay));
+    // One of a call that nobody made is.
+    let replay = after(&[INIT, result]);
+    assert!(shown(&replay).contains("orphan_result"), "{}", shown(&replay));
+}
+
+#[test]
+fn output_that_is_cut_says_how_much_and_where_the_rest_is() {
+    let call = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"bash","name":"Bash","input":{"command":"make"}}]}}"#;
+    let result = |sidecar: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"bash","content":"x"}}]}},"tool_use_result":{{"stdout":"begin","stderr":""{sidecar}}}}}"#
+        )
+    };
+    let cut = result(r#","persistedOutputPath":"/p/out.txt","persistedOutputSize":108894"#);
+    let text = shown(&after(&[INIT, call, &cut]));
+    let mark = "begin\\n[the agent tells 5 of 108894 bytes; the whole output is in /p/out.txt]";
+    assert!(text.contains(mark), "{text}");
+    let whole = result(r#","persistedOutputSize":5"#);
+    let text = shown(&after(&[INIT, call, &whole]));
+    assert!(text.contains("-> \"begin\" exit Some(0)"), "{text}");
+}
+
+#[test]
+fn a_command_in_the_background_keeps_its_output_its_end_and_its_file() {
+    let call = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"bash","name":"Bash","input":{"command":"make","run_in_background":true}}]}}"#;
+    let begun = |stdout: &str, notice: &str| {
+        format!(
+            r#"{{"type":"user","message":{{"content":[{{"type":"tool_result","tool_use_id":"bash","content":"{notice}"}}]}},"tool_use_result":{{"stdout":"{stdout}","backgroundTaskId":"k"}}}}"#
+        )
+    };
+    let over = r#"{"type":"system","subtype":"task_notification","task_id":"k","tool_use_id":"bash","status":"completed","output_file":"/t/k.out","summary":"done (exit code 0)"}"#;
+    let text = shown(&after(&[INIT, call, &begun("so far", "ID k, see /t/k.out"), over]));
+    assert!(text.contains("InProgress \"make\" -> \"so far\\nID k, see /t/k.out\""), "{text}");
+    let told = "Ok \"make\" -> \"so far\\nID k, see /t/k.out\\ndone (exit code 0)\" exit Some(0)";
+    assert!(text.contains(told), "{text}");
+    let text = shown(&after(&[INIT, call, &begun("", ""), over]));
+    let told = "-> \"done (exit code 0)\\n[the whole output is in /t/k.out]\"";
+    assert!(text.contains(told), "{text}");
+}
+
+#[test]
 fn work_of_a_background_agent_goes_on_after_the_turn() {
     let mut replay = after(&[
         INIT,

@@ -234,13 +234,18 @@ impl ClaudeDriver {
         else {
             return;
         };
+        if let ItemBody::Command { background: false, .. } = &item.body {
+            // Its result is still to come.
+            return;
+        }
         let status = match frame.status.map(word).as_deref() {
             Some("completed") | None => ItemStatus::Ok,
             Some("killed" | "stopped" | "cancelled") => ItemStatus::Cancelled,
             Some(_) => ItemStatus::Failed,
         };
         let mut item = Item { status, ..item };
-        tool::conclude(&mut item, frame.summary.as_deref().unwrap_or_default());
+        let summary = frame.summary.as_deref().unwrap_or_default();
+        tool::conclude(&mut item, summary, frame.output_file.as_deref());
         ledger.cancel_under(&item.id);
         ledger.complete_item(Meta::default(), item);
     }
