@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use tieline_event::{
-    Answer, Choice, Errand, Extras, Failure, FailureCode, Inquiry, Mode, Origin, Policy, Prompt,
-    RequestId, TurnId,
+    Answer, Choice, Content, Errand, Extras, Failure, FailureCode, Inquiry, Mode, Origin, Policy,
+    Prompt, RequestId, TurnId,
 };
 
 use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
+use crate::files::PrivateFiles;
 use crate::inside::Inside;
 use crate::ledger::{Ledger, TurnEnd};
 
@@ -44,6 +45,9 @@ pub struct Launch<'a> {
     pub effort: Option<&'a str>,
     /// What the client brings along.
     pub extras: &'a Extras,
+    /// The pictures of the message that it is started for, for programs that take them as files and
+    /// serve one turn. Its words never are part of a command line.
+    pub pictures: &'a [Content],
     /// The native session to go on with.
     pub resume: Option<Resume<'a>>,
 }
@@ -52,7 +56,16 @@ impl<'a> Launch<'a> {
     /// A new session with nothing special about it.
     pub fn new(workspace: &'a Path, mode: Mode) -> Self {
         let extras = Extras::NONE;
-        Self { workspace, mode, policy: None, model: None, effort: None, extras, resume: None }
+        Self {
+            workspace,
+            mode,
+            policy: None,
+            model: None,
+            effort: None,
+            extras,
+            pictures: &[],
+            resume: None,
+        }
     }
 }
 
@@ -85,6 +98,8 @@ pub struct Plan {
     pub preamble: bool,
     /// One process can serve several conversations.
     pub share: Option<Share>,
+    /// What it reads, to be removed when it is gone.
+    pub files: Option<PrivateFiles>,
     /// The agent runs within this process, in place of a program.
     pub inside: Option<Inside>,
 }
@@ -102,6 +117,7 @@ impl Plan {
             forgets: false,
             preamble: false,
             share: None,
+            files: None,
             inside: None,
         }
     }

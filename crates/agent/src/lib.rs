@@ -26,6 +26,7 @@ pub mod codex_exec;
 pub mod codex_proto;
 mod driver;
 mod exchange;
+mod files;
 mod form;
 mod inside;
 mod ledger;
@@ -41,6 +42,7 @@ pub use driver::{
     Switchboard, checked_argument,
 };
 pub use exchange::Exchange;
+pub use files::PrivateFiles;
 pub use inside::{Inside, Journal, Journaled, Pipe, Running};
 pub use ledger::{Draft, Growing, Growth, Ledger, Meta, OpenItem, OpenItems, Output, TurnEnd};
 pub use session::{Direction, Session};

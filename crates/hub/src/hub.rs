@@ -147,6 +147,7 @@ impl Hub {
             model: row.model.as_deref(),
             effort: row.effort.as_deref(),
             extras: Extras::NONE,
+            pictures: &[],
             resume: Some(Resume { session: &session, fork: true, at: None }),
         };
         let plan = agent.launch(launch).await.map_err(|failure| match failure.code {

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 use std::pin::Pin;
 use std::time::Duration;
 
-use tieline_agent::{Direction, Driver, ExitInfo, Ledger, Plan, Session};
-use tieline_event::{Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp};
+use tieline_agent::{Direction, Driver, ExitInfo, Ledger, Plan, PrivateFiles, Session};
+use tieline_event::{
+    Content, Exited, Failure, FailureCode, FrameNo, Kind, NoticeLevel, Spawned, Timestamp,
+};
 use tieline_proc::{Closed, Spec, StderrChunk};
 use tieline_store::{FrameBuf, Scribe};
 use tokio::sync::mpsc;
@@ -39,6 +41,10 @@ pub(crate) struct Live {
     pub(crate) one_turn: bool,
     /// It has had a turn.
     pub(crate) has_had_turn: bool,
+    /// The pictures of the message it was started for.
+    pub(crate) pictures: Vec<Content>,
+    /// What it reads, as long as it is there.
+    files: Option<PrivateFiles>,
     /// What it knows is lost with it.
     pub(crate) forgets: bool,
     /// It was told to go and takes no new turn.
@@ -67,9 +73,16 @@ pub(crate) struct Started {
     preamble: bool,
     one_turn: bool,
     forgets: bool,
+    pictures: Vec<Content>,
+    files: Option<PrivateFiles>,
 }
 
 impl Started {
+    /// The pictures of the message it is started for.
+    pub(crate) fn with_pictures(self, pictures: Vec<Content>) -> Self {
+        Self { pictures, ..self }
+    }
+
     /// Starts the agent. Dropping the future ends what there is of it.
     pub(crate) async fn start(
         plan: Plan,
@@ -101,6 +114,8 @@ impl Started {
             preamble: plan.preamble,
             one_turn: plan.one_turn,
             forgets: plan.forgets,
+            pictures: Vec::new(),
+            files: plan.files,
         })
     }
 }
@@ -114,8 +129,18 @@ impl Live {
         limits: &Limits,
         next_frame: FrameNo,
     ) -> Self {
-        let Started { mut port, driver, chores, program, args, preamble, one_turn, forgets } =
-            started;
+        let Started {
+            mut port,
+            driver,
+            chores,
+            program,
+            args,
+            preamble,
+            one_turn,
+            forgets,
+            pictures,
+            files,
+        } = started;
         let stderr = port.take_stderr();
         let preamble = preamble.then(|| format!("Workspace: {}", workspace.display()));
         let mut session =
@@ -135,6 +160,8 @@ impl Live {
             eof: false,
             one_turn,
             has_had_turn: false,
+            pictures,
+            files,
             forgets,
             ending: false,
             stopping: None,
@@ -237,7 +264,7 @@ impl Live {
 
     /// Begins to end the process and everything it started, and to read its output to the end.
     pub(crate) fn end(self, why: Option<&'static str>, limits: &Limits) -> Ending {
-        let Self { session, mut port, frames, stderr, stopping: stopped, chores, .. } = self;
+        let Self { session, mut port, frames, stderr, stopping: stopped, chores, files, .. } = self;
         let pid = port.pid();
         let limits = limits.clone();
         let gone = async move {
@@ -259,6 +286,7 @@ impl Live {
             let patience = patience + limits.exit_grace + limits.drain;
             let (drained, closed) = port.close(sink, limits.drain, patience).await;
             let cut = drained.cut || output.len() == DRAINED;
+            drop(files);
             Remains { output, cut, closed }
         };
         Ending { session, frames, stderr, stopped, why, pid, gone: Box::pin(gone) }

@@ -55,6 +55,11 @@ pub enum Frame<'a> {
         /// What.
         message: Str<'a>,
     },
+    /// Something to be told; it ends nothing.
+    Warning {
+        /// What.
+        message: Str<'a>,
+    },
     /// An event of 0.42 and before.
     Old(EventMsg<'a>),
     /// The first line of 0.42 and before.
@@ -257,6 +262,10 @@ pub fn parse(line: &[u8]) -> Result<Frame<'_>, serde_json::Error> {
         "turn.completed" => Frame::TurnCompleted { usage: fields.get("usage") },
         "turn.failed" => Frame::TurnFailed { message: message_in(fields.raw("error")) },
         "error" => Frame::Error { message: fields.get("message").unwrap_or_default() },
+        "warning" => match fields.get("message") {
+            Some(message) => Frame::Warning { message },
+            None => unknown(),
+        },
         "item.started" | "item.updated" | "item.completed" => {
             let phase = match &*kind {
                 "item.started" => Phase::Started,

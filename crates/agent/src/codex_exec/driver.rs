@@ -29,6 +29,8 @@ pub struct Setup {
     pub effort: Option<String>,
     /// What of the client's extras is left out: a stable name and a sentence for each.
     pub left_out: Vec<(&'static str, String)>,
+    /// How many pictures it was given as files.
+    pub n_pictures: usize,
     /// The native session it goes on with.
     pub session: Option<String>,
     /// It branches off from that session.
@@ -45,6 +47,7 @@ impl Setup {
             model: launch.model.map(str::to_owned),
             effort: launch.effort.map(str::to_owned),
             left_out: setup::left_out(version, launch),
+            n_pictures: launch.pictures.len(),
             session: launch.resume.map(|resume| resume.session.to_owned()),
             fork: launch.resume.is_some_and(|resume| resume.fork),
         }
@@ -126,6 +129,9 @@ impl ExecDriver {
             }
             Frame::Item { phase, item } => self.item(phase, &item, ledger),
             Frame::Error { message } => self.trouble(&message, ledger),
+            Frame::Warning { message } => {
+                ledger.notice(NoticeLevel::Warning, "agent_warning", first_line(&message));
+            }
             Frame::Old(event) => self.old_event(&event, line, ledger),
             Frame::Config { model } => self.uses_model(model.as_deref(), ledger),
             Frame::Prompt => {}
@@ -239,6 +245,15 @@ impl ExecDriver {
             .used
             .take()
             .map(|used| usage::counted(self.dialect.counting, self.before.as_ref(), used));
+        let is_unclear = counted.as_ref().is_some_and(|it| it.turn.is_none() && it.total.is_none());
+        if is_unclear && !self.stranger {
+            let text = format!(
+                "Codex {} does not tell whether its figures count this turn or the whole session, \
+                 so the tokens of this turn are left out; update Codex to see them",
+                self.setup.version
+            );
+            ledger.notice(NoticeLevel::Info, "usage_unclear", text);
+        }
         let (turn_usage, total) = counted.map_or((None, None), |it| (it.turn, it.total));
         if let Some(total) = total {
             ledger.emit(Kind::UsageUpdated(total.clone()));
@@ -259,7 +274,29 @@ impl ExecDriver {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { modes: Mode::COMMON.to_vec(), fork: self.dialect.forks, ..Abilities::default() }
+        Abilities {
+            modes: Mode::COMMON.to_vec(),
+            fork: self.dialect.forks,
+            images: true,
+            ..Abilities::default()
+        }
+    }
+
+    /// A message as the plain text that stdin takes; its pictures went as files.
+    fn text(&self, content: &[Content]) -> Result<String, Failure> {
+        let n_pictures = content.iter().filter(|it| matches!(it, Content::Image { .. })).count();
+        if n_pictures != self.setup.n_pictures {
+            let text = "`codex exec` takes pictures as files only, not by their address";
+            return Err(Failure::new(FailureCode::BadRequest, text)
+                .hint("send the picture itself, or use --agent codex"));
+        }
+        let pieces: Vec<String> = content.iter().filter_map(|it| plain(it, '$')).collect();
+        if pieces.iter().all(|piece| piece.trim().is_empty()) {
+            let text = "`codex exec` takes no message without words";
+            return Err(Failure::new(FailureCode::BadRequest, text)
+                .hint("say what is to be done with the picture"));
+        }
+        Ok(pieces.join("\n\n"))
     }
 }
 
@@ -302,15 +339,10 @@ impl Driver for ExecDriver {
             Some(_) if self.setup.fork => None,
             Some(_) => ledger.take_session_usage(),
         };
-        match text(&prompt.content) {
-            Some(text) => ledger.write(text.as_bytes()),
+        match self.text(&prompt.content) {
+            Ok(text) => ledger.write(text.as_bytes()),
             // Without a prompt the process ends at once.
-            None => {
-                let failure = Failure::new(
-                    FailureCode::BadRequest,
-                    "`codex exec` takes no picture with a message",
-                )
-                .hint("use --agent codex, or name the file in the text");
+            Err(failure) => {
                 if let Some(turn) = &self.turn {
                     ledger.end_turn(turn, TurnEnd::failed(failure, EndSignal::Tieline));
                 }
@@ -377,10 +409,4 @@ impl Driver for ExecDriver {
             _ => codex::explain_exit(exit, self.spoke),
         }
     }
-}
-
-/// A message as plain text; none when it has a picture, which stdin does not take.
-fn text(content: &[Content]) -> Option<String> {
-    let pieces: Option<Vec<String>> = content.iter().map(|piece| plain(piece, '$')).collect();
-    pieces.map(|pieces| pieces.join("\n\n"))
 }

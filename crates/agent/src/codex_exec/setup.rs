@@ -4,6 +4,7 @@
 mod tests;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use tieline_event::{AskWhen, Failure, FailureCode, Mode, Policy, Reach};
 
@@ -101,6 +102,7 @@ pub(super) fn arguments(
     codex: &Codex,
     version: Version,
     launch: &Launch<'_>,
+    pictures: &[PathBuf],
 ) -> Result<Vec<OsString>, Failure> {
     let dialect = Dialect::of(version);
     let given = |flags: &[&str]| codex.args.iter().find(|word| is_flag(word, flags));
@@ -134,6 +136,10 @@ pub(super) fn arguments(
     }
     if let Some(effort) = launch.effort {
         add(&["-c", &effort_setting(checked_argument("effort", effort)?)]);
+    }
+    // That flag takes every word up to the next flag, and one of these follows.
+    for picture in pictures {
+        add(&["-i", checked_argument("picture's file", &picture.to_string_lossy())?]);
     }
     let rules = Rules::of(launch.mode, launch.policy);
     add(reach(rules));

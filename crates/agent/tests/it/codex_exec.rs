@@ -33,6 +33,7 @@ fn setup(scenario: &Path, recording: &Recording) -> Setup {
         model: None,
         effort: None,
         left_out: Vec::new(),
+        n_pictures: 0,
         session: after("resume").or(after("fork")),
         fork: argv.iter().any(|word| word == "fork"),
     }
@@ -195,6 +196,7 @@ fn new_thread(version: Version) -> Setup {
         model: None,
         effort: None,
         left_out: Vec::new(),
+        n_pictures: 0,
         session: None,
         fork: false,
     }

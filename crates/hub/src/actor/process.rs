@@ -122,6 +122,10 @@ impl Actor {
         let (extras, limits) = (self.extras.clone(), self.limits.clone());
         let (session, fork) = (ledger.session().map(str::to_owned), self.forks);
         let place = self.fork_place(session.as_deref());
+        let pictures = match purpose {
+            For::Turn => self.pictures_of_waiting().cloned().collect(),
+            For::Later => Vec::new(),
+        };
         let scribe = self.store.scribe(self.pipeline.lease());
         let started = async move {
             let directory: PathBuf = workspace.clone();
@@ -143,6 +147,7 @@ impl Actor {
                 model: model.as_deref(),
                 effort: effort.as_deref(),
                 extras: &extras,
+                pictures: &pictures,
                 resume: session.as_deref().map(|session| Resume {
                     session,
                     fork,
@@ -155,7 +160,7 @@ impl Actor {
                 return Ok(None);
             }
             let started = Started::start(plan, &workspace, &limits, &servers, scribe).await?;
-            Ok(Some(Box::new(started)))
+            Ok(Some(Box::new(started.with_pictures(pictures))))
         };
         let started = Box::pin(started);
         self.process = Process::Starting(Starting { ledger, purpose, started });

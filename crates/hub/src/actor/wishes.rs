@@ -2,7 +2,8 @@
 
 use tieline_agent::{Refused, TurnEnd};
 use tieline_event::{
-    EndSignal, Failure, FailureCode, Inquiry, NoticeLevel, Prompt, Report, Seq, TurnId, TurnStatus,
+    Content, EndSignal, Failure, FailureCode, ImageSource, Inquiry, NoticeLevel, Prompt, Report,
+    Seq, TurnId, TurnStatus,
 };
 
 use super::clock::Timer;
@@ -82,7 +83,9 @@ impl Actor {
             did_anything = true;
             let unfit = self.process.live().map(|it| {
                 let is_used_up = it.one_turn && it.has_had_turn;
-                is_used_up || it.ending || self.stale
+                // It was started for another message, which is not wanted any more.
+                let has_others = it.one_turn && !it.pictures.iter().eq(self.pictures_of_waiting());
+                is_used_up || has_others || it.ending || self.stale
             });
             match unfit {
                 Some(true) => self.rest(None),
@@ -91,6 +94,13 @@ impl Actor {
             }
         }
         did_anything
+    }
+
+    /// The pictures of the message that waits.
+    pub(super) fn pictures_of_waiting(&self) -> impl Iterator<Item = &Content> {
+        let content = self.queued.front().into_iter().flat_map(|(prompt, _)| &prompt.content);
+        content
+            .filter(|piece| matches!(piece, Content::Image { source: ImageSource::Base64(_), .. }))
     }
 
     /// Does a wish, or puts it back and does what it needs first.

@@ -1,11 +1,12 @@
 //! What a conversation does when nothing goes wrong.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tieline_event::{
-    Answer, Command, EndSignal, Event, FrameNo, ItemStatus, Kind, Mode, Origin, Prompt, Seq,
-    TurnStatus,
+    Answer, Command, Content, EndSignal, Event, FrameNo, ImageSource, ItemStatus, Kind, Mode,
+    Origin, Prompt, Seq, TurnStatus,
 };
 use tieline_hub::{Error, Hub, Limits, OnRequest, TurnContext, TurnError};
 use tieline_store::{Direction, Options};
@@ -25,6 +26,32 @@ async fn a_prompt_gives_an_answer_and_the_session_is_kept() {
     hub.close_all().await;
     bench.nobody_is_left().await;
     assert!(hub.store().holder(&key()).unwrap().is_none(), "the lease is given up");
+}
+
+#[tokio::test]
+async fn pictures_are_files_for_as_long_as_their_process_is_there() {
+    let bench = Bench::on(Wire::Exec, "say Hi.\nsilence");
+    let hub = bench.hub();
+    let (conversation, mut live) = bench.open(&hub).await;
+    let picture = |data: &str| Content::Image {
+        mime: "image/png".to_owned(),
+        source: ImageSource::Base64(data.into()),
+    };
+    let content = vec![Content::text("what is this?"), picture("b25l"), picture("dHdv")];
+    conversation.start_turn(Prompt { content, ..Prompt::text("") }).await.unwrap();
+    let args = until(&mut live, |event| match &event.kind {
+        Kind::ProcessSpawned(it) => Some(it.args.clone()),
+        _ => None,
+    })
+    .await;
+    let after_flag = |pair: &[String]| (pair[0] == "-i").then(|| PathBuf::from(&pair[1]));
+    let files: Vec<PathBuf> = args.windows(2).filter_map(after_flag).collect();
+    let contents: Vec<_> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+    assert_eq!(contents, [b"one", b"two"]);
+    until(&mut live, |event| is_message(event).then_some(())).await;
+    hub.close_all().await;
+    assert!(!files.iter().any(|file| file.exists()));
+    bench.nobody_is_left().await;
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ fn launch(mode: Mode) -> Launch<'static> {
 }
 
 fn line(codex: &Codex, version: Version, launch: &Launch<'_>) -> Result<String, Failure> {
-    let words = arguments(codex, version, launch)?;
+    let words = arguments(codex, version, launch, &[])?;
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
     Ok(words.join(" "))
 }
@@ -143,6 +143,22 @@ fn the_user_s_own_arguments_stand_first_and_are_not_repeated() {
         &expect![[r#"
         0.166.0: exec -p work --skip-git-repo-check --json -c model_reasoning_effort=low -m gpt-5.5 -s read-only -c approval_policy="never" -c notify=["/opt/tie line","notify","a\"b"] -
     "#]],
+    );
+}
+
+#[test]
+fn pictures_are_files_before_another_flag() {
+    let pictures = ["/tmp/p/1.png".into(), "/tmp/p/2.jpg".into()];
+    let resume = Some(Resume { session: SESSION, fork: false, at: None });
+    let launch = Launch { resume, ..launch(Mode::Yolo) };
+    let words = arguments(&codex(&[]), NEW, &launch, &pictures).unwrap();
+    let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+    assert_eq!(
+        words.join(" "),
+        format!(
+            "exec --json --skip-git-repo-check -i /tmp/p/1.png -i /tmp/p/2.jpg \
+             --dangerously-bypass-approvals-and-sandbox resume {SESSION} -"
+        )
     );
 }
 

@@ -5,7 +5,7 @@ use tieline_agent::codex_exec::{ExecDriver, Setup};
 use tieline_agent::{ExitInfo, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
     AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, Kind, Mode, Policy, Prompt,
-    Reach, TurnStatus,
+    Reach, TurnStatus, Usage,
 };
 
 use super::{Replay, SESSION, STARTED, TURN, VERSION, new_thread};
@@ -178,6 +178,32 @@ fn a_version_that_does_not_end_its_turns_ends_them_with_its_process() {
 }
 
 #[test]
+fn a_warning_is_a_notice_and_ends_nothing() {
+    let replay = after(
+        new_thread(VERSION),
+        &[STARTED, TURN, r#"{"type":"warning","message":"mind the gap"}"#],
+    );
+    let text = replay.shown();
+    assert!(text.contains("notice: Warning agent_warning: mind the gap"), "{text}");
+    assert!(!text.contains("unparsed") && !text.contains("turn.completed"), "{text}");
+}
+
+#[test]
+fn figures_that_nobody_can_tell_apart_are_left_out_with_a_word() {
+    let setup = Setup { session: Some(SESSION.to_owned()), ..new_thread(Version(0, 80, 0)) };
+    let mut ledger = Ledger::new(1, Some(SESSION.to_owned()));
+    ledger.set_session_usage(Usage { input_tokens: 5, output_tokens: 1, ..Usage::default() });
+    let mut replay = Replay::new(setup, ledger, &Prompt::text("go"));
+    for line in
+        [STARTED, TURN, r#"{"type":"turn.completed","usage":{"input_tokens":9,"output_tokens":2}}"#]
+    {
+        replay.read(format!("{line}\n").as_bytes());
+    }
+    assert_eq!(replay.end().usage, None);
+    assert!(replay.shown().contains("usage_unclear: Codex 0.80.0"), "{}", replay.shown());
+}
+
+#[test]
 fn silence_is_an_end_only_between_the_agents_words_and_its_work() {
     let event = |body: &str| format!(r#"{{"id":"0","msg":{{{body}}}}}"#);
     let config = r#"{"workdir":"/w","model":"m","approval":"never","sandbox":"read-only"}"#;
@@ -261,10 +287,32 @@ fn calls_of_the_oldest_wire_are_items() {
 }
 
 #[test]
-fn a_picture_is_refused_before_anything_is_sent() {
+fn a_picture_that_went_as_a_file_leaves_the_words() {
     let picture = Content::Image {
         mime: "image/png".to_owned(),
         source: ImageSource::Base64("iVBORw0KGgo=".into()),
+    };
+    let say = |content| {
+        let setup = Setup { n_pictures: 1, ..new_thread(VERSION) };
+        let driver = Box::new(ExecDriver::new(setup));
+        let mut session = Session::new(driver, Ledger::new(0, None), 1 << 20, FrameNo(1));
+        session.started();
+        session.start_turn(&Prompt { content, ..Prompt::text("") });
+        let (written, closes) = session.take_writes(|_, _| {});
+        assert!(closes);
+        (written, session.ledger().current_turn().is_some())
+    };
+    let (written, goes_on) = say(vec![Content::text("what is this?"), picture.clone()]);
+    assert_eq!((written, goes_on), (b"what is this?".to_vec(), true));
+    // The program would end without a word.
+    assert_eq!(say(vec![picture]), (Vec::new(), false));
+}
+
+#[test]
+fn a_picture_by_its_address_is_refused_before_anything_is_sent() {
+    let picture = Content::Image {
+        mime: "image/png".to_owned(),
+        source: ImageSource::Url("https://127.0.0.1/x.png".to_owned()),
     };
     let prompt =
         Prompt { content: vec![Content::text("what is this?"), picture], ..Prompt::text("") };
@@ -320,7 +368,7 @@ fn what_it_can_do_and_cannot_ask_is_said_first() {
     let abilities = it.abilities.as_ref().unwrap();
     assert_eq!(it.agent_version.as_deref(), Some("0.166.0"));
     assert_eq!(abilities.modes, Mode::COMMON);
-    assert!(abilities.fork && !abilities.approvals && !abilities.images && !abilities.steering);
+    assert!(abilities.fork && !abilities.approvals && abilities.images && !abilities.steering);
     assert!(matches!(&notice.kind, Kind::Notice(it) if it.code == "approvals_off"));
     let policy = Some(Policy { ask: AskWhen::Untrusted, reach: Reach::WorkspaceWrite });
     let shown: Vec<String> =
