@@ -10,7 +10,7 @@ use tieline_event::{
     BLOB_THRESHOLD, Choice, Configured, Delta, EndSignal, Expired, Failure, FailureCode, FrameNo,
     FrameRange, Item, ItemBody, ItemId, ItemStatus, Kind, Native, Notice, NoticeLevel, Origin,
     Prompt, Report, Request, RequestBody, RequestId, Stream, Text, TurnCompleted, TurnId,
-    TurnStarted, TurnStatus, Unparsed, Usage,
+    TurnStarted, TurnStatus, Usage,
 };
 
 use crate::alarm::{Alarm, AlarmWish};
@@ -18,6 +18,7 @@ use crate::chore::{Chore, ChoreId};
 
 mod growth;
 mod open;
+mod unread;
 
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ mod tests;
 pub use growth::{Growing, Growth};
 use open::with_streamed;
 pub use open::{OpenItem, OpenItems};
+pub(crate) use unread::UNREAD;
 
 /// What a driver gives to the outside.
 ///
@@ -158,6 +160,8 @@ pub struct Ledger {
     reports: Vec<(u64, Result<Report, String>)>,
     /// A turn that fails for this reason, however the agent ends it.
     overruled: Option<(TurnId, Failure, EndSignal)>,
+    /// Lines that were not understood.
+    run: unread::Run,
 }
 
 impl Ledger {
@@ -457,6 +461,7 @@ impl Ledger {
     /// An open item grew; `false` when it is not open. What follows upon itself before it is taken is
     /// one delta. Outside of turns it is kept for the item's end, and not told as it grows.
     pub fn delta(&mut self, id: &str, stream: Stream, text: &str) -> bool {
+        self.tell_unread();
         let Some(open) = self.items.get_mut(id) else { return false };
         if text.is_empty() {
             return true;
@@ -681,11 +686,6 @@ impl Ledger {
         }));
     }
 
-    /// A line that is not understood.
-    pub fn unparsed(&mut self, reason: impl Into<String>, line: &[u8]) {
-        self.emit(Kind::Unparsed(Unparsed::new(reason, line)));
-    }
-
     /// Anything else, in the current turn.
     pub fn emit(&mut self, kind: Kind) {
         let turn = self.current_turn().cloned();
@@ -706,7 +706,19 @@ impl Ledger {
     }
 
     fn push(&mut self, turn: Option<TurnId>, parent: Option<ItemId>, native: Native, kind: Kind) {
+        self.tell_unread();
         let frames = self.frame.map(|frame| FrameRange { first: frame, last: frame });
+        self.push_from(frames, turn, parent, native, kind);
+    }
+
+    fn push_from(
+        &mut self,
+        frames: Option<FrameRange>,
+        turn: Option<TurnId>,
+        parent: Option<ItemId>,
+        native: Native,
+        kind: Kind,
+    ) {
         self.outputs.push(Output::Event(Box::new(Draft {
             turn,
             parent,

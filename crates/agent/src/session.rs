@@ -11,7 +11,7 @@ use tieline_wire::ndjson::{self, Framer, Line};
 use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
 use crate::driver::{Driver, ExitInfo, Refused};
-use crate::ledger::{Ledger, Output, TurnEnd};
+use crate::ledger::{Ledger, Output, TurnEnd, UNREAD};
 
 /// What stands for an answer that is not to be shown.
 const MASK: &str = "[secret]";
@@ -253,7 +253,10 @@ impl Session {
 
     /// The time the driver asked for is over for this alarm.
     pub fn wake(&mut self, alarm: Alarm) {
-        self.driver.wake(alarm, &mut self.ledger);
+        match alarm {
+            UNREAD => self.ledger.tell_unread(),
+            alarm => self.driver.wake(alarm, &mut self.ledger),
+        }
     }
 
     /// Which turn a notification is about.
@@ -293,6 +296,7 @@ impl Session {
             None => EndSignal::Process,
         };
         self.ledger.end_everything(status, failure.as_ref(), signal);
+        self.ledger.tell_unread();
     }
 }
 
@@ -310,6 +314,7 @@ fn see(
             let content = ndjson::content(&line);
             if !content.is_empty() {
                 driver.line(content, ledger);
+                ledger.line_is_read();
             }
             keep(Direction::Out, line);
         }

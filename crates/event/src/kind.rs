@@ -360,18 +360,29 @@ pub struct Exited {
     pub stderr: Option<String>,
 }
 
-/// The agent wrote something that is not understood.
+/// The agent wrote something that is not understood: a line, or several that follow each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unparsed {
-    /// What is wrong with it.
+    /// What is wrong with the first line.
     pub reason: String,
-    /// Length of the line in bytes.
+    /// How many lines.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub lines: u64,
+    /// Length of all of them in bytes.
     pub bytes: u64,
     /// SHA-256 of a line that was too long to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// How it begins, with invalid bytes replaced.
+    /// How the first line begins, with invalid bytes replaced.
     pub head: String,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(count: &u64) -> bool {
+    *count == 1
 }
 
 impl Kind {
@@ -410,6 +421,7 @@ impl Unparsed {
         let head = line.get(..Self::HEAD).unwrap_or(line);
         Self {
             reason: reason.into(),
+            lines: 1,
             bytes: line.len() as u64,
             sha256: None,
             head: String::from_utf8_lossy(head).into_owned(),

@@ -83,8 +83,8 @@ impl Document {
                 out.push_str(&format!("\n> {}\n", summary::task_marker(marker)))
             }
             Kind::Unparsed(unparsed) => out.push_str(&format!(
-                "\n> {} bytes not understood: {}\n",
-                unparsed.bytes,
+                "\n> {} not understood: {}\n",
+                summary::unread(unparsed),
                 one_line(&unparsed.reason)
             )),
             Kind::ConversationConfigured(_)

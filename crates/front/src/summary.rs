@@ -1,12 +1,31 @@
 //! Items in a few words.
 
 use tieline_event::{
-    ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, TaskMarker, TaskStop, Text,
-    ToolClass, Usage,
+    ChangeKind, Content, FileChange, ItemBody, ItemStatus, Json, Notice, NoticeLevel, TaskMarker,
+    TaskStop, Text, ToolClass, Unparsed, Usage,
 };
 
 use crate::json::Fields;
 use crate::sanitize::one_line;
+
+/// How much of what the agent wrote is not understood.
+pub(crate) fn unread(unparsed: &Unparsed) -> String {
+    match unparsed {
+        Unparsed { lines: 1, bytes, .. } => format!("{bytes} bytes"),
+        Unparsed { lines, bytes, .. } => format!("{lines} lines ({bytes} bytes)"),
+    }
+}
+
+/// The same as a notice, for those who have no other place for it.
+pub(crate) fn unread_notice(unparsed: &Unparsed) -> Notice {
+    let (amount, why) = (unread(unparsed), one_line(&unparsed.reason));
+    Notice {
+        level: NoticeLevel::Info,
+        code: "unparsed".to_owned(),
+        text: format!("{amount} from the agent not understood: {why}"),
+        rate_limit: None,
+    }
+}
 
 /// What an item is about, on one line.
 pub(crate) fn label(body: &ItemBody) -> String {

@@ -14,3 +14,4 @@ mod codex_exec;
 mod codex_proto;
 mod recording;
 mod show;
+mod unread;

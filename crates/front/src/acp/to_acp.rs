@@ -24,7 +24,7 @@ use super::client::Client;
 use super::offer::Offer;
 use super::page::{Page, Voice};
 use crate::prefix::Prefix;
-use crate::{Fetch, whole};
+use crate::{Fetch, summary, whole};
 
 #[cfg(test)]
 mod tests;
@@ -213,6 +213,9 @@ impl Mapper {
             Kind::ConversationConfigured(told) => self.configured(told, page),
             Kind::UsageUpdated(usage) => self.usage(usage, page),
             Kind::Notice(notice) if !self.is_replay => self.notice(notice, event, page),
+            Kind::Unparsed(it) if !self.is_replay => {
+                self.notice(&summary::unread_notice(it), event, page);
+            }
             // Live, it is made known when the client is asked.
             Kind::RequestOpened(request) if self.is_replay => {
                 self.call_of(request, fetch, page);

@@ -163,8 +163,8 @@ impl Renderer {
             }
             Kind::Unparsed(unparsed) => {
                 let reason = one_line(&unparsed.reason);
-                let text =
-                    format!("· {} bytes from the agent not understood: {reason}", unparsed.bytes);
+                let amount = summary::unread(unparsed);
+                let text = format!("· {amount} from the agent not understood: {reason}");
                 self.page.line(depth, Style::Dim, &text);
             }
         }

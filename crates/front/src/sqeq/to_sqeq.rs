@@ -23,7 +23,7 @@ use tieline_wire::text::Str;
 use super::Compat;
 use super::count::Count;
 use super::order::Work;
-use crate::{Fetch, whole};
+use crate::{Fetch, summary, whole};
 
 pub(super) use call::{Asking, argv, parsed};
 
@@ -179,6 +179,7 @@ impl Mapper {
                 told.push((self.sub(turn), EventMsg::TokenCount(Box::new(count))));
             }
             Kind::Notice(notice) => self.notice(notice, turn, told),
+            Kind::Unparsed(it) => self.notice(&summary::unread_notice(it), turn, told),
             Kind::ConversationConfigured(it) => {
                 if let Some(title) = &it.title {
                     self.entitle(title, told);
@@ -200,8 +201,7 @@ impl Mapper {
             | Kind::RequestOpened(_)
             | Kind::ProcessSpawned(_)
             | Kind::ProcessExited(_)
-            | Kind::TaskMarker(_)
-            | Kind::Unparsed(_) => {}
+            | Kind::TaskMarker(_) => {}
         }
     }
 
