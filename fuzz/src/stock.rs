@@ -1,6 +1,7 @@
 //! A corpus and what can be made of it.
 
 mod change;
+mod scene;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct Stock {
     /// Each with its name.
     seeds: Vec<(String, Vec<u8>)>,
     words: Vec<Vec<u8>>,
+    /// They are scenes of a driver, which are changed line by line besides.
+    are_scenes: bool,
 }
 
 impl Stock {
@@ -44,7 +47,7 @@ impl Stock {
         if seeds.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the corpus is empty"));
         }
-        Ok(Self::new(seeds))
+        Ok(Self { are_scenes: target.ends_with("_driver"), ..Self::new(seeds) })
     }
 
     fn new(seeds: Vec<(String, Vec<u8>)>) -> Self {
@@ -53,7 +56,7 @@ impl Stock {
             let found = scan::tokens(seed).into_iter().filter_map(|range| seed.get(range));
             words.extend(found.filter(|word| word.len() <= LONGEST_WORD).map(<[u8]>::to_vec));
         }
-        Self { seeds, words: words.into_iter().collect() }
+        Self { seeds, words: words.into_iter().collect(), are_scenes: false }
     }
 
     /// The files, each with its name.
@@ -71,6 +74,15 @@ impl Stock {
         let n_changes = 1 + rng.u16(1..).trailing_zeros();
         (0..n_changes).for_each(|_| self.change(&mut input, &mut rng));
         input
+    }
+
+    /// Changes an input in one way.
+    pub fn change(&self, input: &mut Vec<u8>, rng: &mut fastrand::Rng) {
+        match self.are_scenes && rng.bool() {
+            true => scene::change(input, rng),
+            false => self.change_bytes(input, rng),
+        }
+        input.truncate(LONGEST);
     }
 
     fn any_seed(&self, rng: &mut fastrand::Rng) -> &[u8] {

@@ -76,8 +76,8 @@ const MARKS: &[&[u8]] = &[
 ];
 
 impl Stock {
-    /// Changes an input in one way.
-    pub fn change(&self, input: &mut Vec<u8>, rng: &mut Rng) {
+    /// Changes an input in one way, whatever it is.
+    pub(super) fn change_bytes(&self, input: &mut Vec<u8>, rng: &mut Rng) {
         match rng.u8(0..20) {
             0 => flip(input, rng),
             1 => insert(input, rng, ESCAPES),
@@ -95,7 +95,6 @@ impl Stock {
             18 => in_string(input, rng),
             _ => twice(input, rng),
         }
-        input.truncate(LONGEST);
     }
 
     /// A word of the corpus in the place of another.
