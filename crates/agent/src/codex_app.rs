@@ -8,6 +8,7 @@
 mod ask;
 mod driver;
 mod errand;
+mod inquiry;
 mod item;
 mod news;
 mod order;

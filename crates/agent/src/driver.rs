@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use tieline_event::{
     Answer, Choice, Content, Errand, Extras, Failure, FailureCode, Inquiry, Mode, Origin, Policy,
-    Prompt, RequestId, TurnId,
+    Prompt, RequestId, TurnId, TurnOptions,
 };
 
 use crate::alarm::Alarm;
@@ -182,6 +182,11 @@ pub trait Driver: Send {
     /// A turn was begun in the ledger; tell the agent.
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger);
 
+    /// Which options of a turn it carries out. The user is warned of the others.
+    fn takes(&self) -> Takes {
+        Takes::default()
+    }
+
     /// A turn was begun in the ledger for work that is not a message; tell the agent.
     ///
     /// # Errors
@@ -302,6 +307,54 @@ pub trait Driver: Send {
 
     /// What the end of the process means for a turn that was still open.
     fn explain_exit(&self, exit: &ExitInfo) -> Failure;
+}
+
+/// Which options of a turn an agent carries out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Takes {
+    /// To go on from an earlier point.
+    pub after: bool,
+    /// The form of the last message.
+    pub output_schema: bool,
+    /// How the agent sounds.
+    pub personality: bool,
+    /// How thinking is summed up.
+    pub summary: bool,
+}
+
+impl Takes {
+    /// All of them.
+    pub const ALL: Self =
+        Self { after: true, output_schema: true, personality: true, summary: true };
+
+    /// Those that are set and not carried out: what they are and what happens in their place.
+    pub(crate) fn ignored(self, options: &TurnOptions) -> Vec<&'static str> {
+        let TurnOptions { after, output_schema, personality, summary } = options;
+        let all = [
+            (
+                after.is_some(),
+                self.after,
+                "response_id: this agent cannot go on from an earlier point; the turn goes on from the last",
+            ),
+            (
+                output_schema.is_some(),
+                self.output_schema,
+                "the output schema: this agent cannot be held to one; its last message may have any form",
+            ),
+            (
+                personality.is_some(),
+                self.personality,
+                "personality: this agent has no choice of one",
+            ),
+            (
+                summary.is_some(),
+                self.summary,
+                "summary: this agent has no choice of how thinking is summed up",
+            ),
+        ];
+        let ignored = all.into_iter().filter(|(is_set, is_taken, _)| *is_set && !is_taken);
+        ignored.map(|(_, _, text)| text).collect()
+    }
 }
 
 /// A command this agent cannot follow, with the reason for the user.

@@ -39,7 +39,7 @@ pub use alarm::{Alarm, AlarmWish};
 pub use chore::{Chore, ChoreId, ChoreNews, Roots};
 pub use driver::{
     Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed, Share,
-    Switchboard, checked_argument,
+    Switchboard, Takes, checked_argument,
 };
 pub use exchange::Exchange;
 pub use files::PrivateFiles;

@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use tieline_event::{
-    Answer, Content, EndSignal, Failure, FailureCode, FrameNo, Inquiry, Kind, Mode, Origin, Policy,
-    Prompt, RequestId, Resolved, TurnId, TurnStatus, Unparsed,
+    Answer, Content, EndSignal, Failure, FailureCode, FrameNo, Inquiry, Kind, Mode, NoticeLevel,
+    Origin, Policy, Prompt, RequestId, Resolved, TurnId, TurnStatus, Unparsed,
 };
 use tieline_wire::ndjson::{self, Framer, Line};
 
 use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
-use crate::driver::{Driver, ExitInfo, Refused};
+use crate::driver::{Driver, ExitInfo, Refused, Takes};
 use crate::ledger::{Ledger, Output, TurnEnd, UNREAD};
 
 /// What stands for an answer that is not to be shown.
@@ -138,6 +138,7 @@ impl Session {
             return turn;
         }
         self.ledger.user_message(prompt);
+        self.warn_of_options(self.driver.takes(), prompt);
         match self.preamble.as_ref().filter(|_| !is_command(prompt)) {
             None => self.driver.start_turn(prompt, &mut self.ledger),
             Some(preamble) => {
@@ -164,7 +165,15 @@ impl Session {
     pub fn steer(&mut self, prompt: &Prompt) -> Result<(), Refused> {
         self.driver.steer(prompt, &mut self.ledger)?;
         self.ledger.user_message(prompt);
+        // A turn keeps what it began with.
+        self.warn_of_options(Takes::default(), prompt);
         Ok(())
+    }
+
+    fn warn_of_options(&mut self, takes: Takes, prompt: &Prompt) {
+        for text in takes.ignored(&prompt.options) {
+            self.ledger.notice(NoticeLevel::Warning, "option_ignored", text);
+        }
     }
 
     /// Stops the turn by the wire's own word; `false` when it has none.

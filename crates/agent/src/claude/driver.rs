@@ -2,6 +2,7 @@
 
 mod control;
 mod count;
+mod errand;
 mod offer;
 mod system;
 
@@ -10,9 +11,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
-    Abilities, Answer, Content, EndSignal, Failure, FailureCode, Item, ItemBody, ItemId,
-    ItemStatus, Kind, McpServer, Mode, Native, Notice, NoticeLevel, Origin, Plan, PlanEntry,
-    PlanStatus, Policy, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
+    Abilities, Answer, Content, EndSignal, Errand, Failure, FailureCode, Inquiry, Item, ItemBody,
+    ItemId, ItemStatus, Kind, McpServer, Mode, Native, Notice, NoticeLevel, Origin, Plan,
+    PlanEntry, PlanStatus, Policy, Prompt, RateLimit, RequestId, Stream, Text, TurnId,
 };
 use tieline_wire::claude::write::{self, Control, FlagSettings};
 use tieline_wire::claude::{self, Frame, Sniffed};
@@ -62,6 +63,8 @@ pub struct ClaudeDriver {
     count: count::Count,
     offer: offer::Offer,
     abilities: Abilities,
+    /// What it was asked before it told what it has.
+    inquiries: Vec<(u64, Inquiry)>,
     /// MCP servers the client brings along.
     servers: Vec<McpServer>,
     /// MCP servers that were said to have failed.
@@ -116,6 +119,7 @@ impl ClaudeDriver {
             spent_usd: None,
             count: count::Count::default(),
             offer: offer::Offer::default(),
+            inquiries: Vec::new(),
             servers: Vec::new(),
             failed_servers: HashSet::new(),
             abilities: Abilities {
@@ -585,6 +589,35 @@ impl Driver for ClaudeDriver {
         self.count.begin_turn();
         self.expected_inits += 1;
         self.say(prompt, ledger);
+    }
+
+    fn start_errand(&mut self, errand: &Errand, ledger: &mut Ledger) -> Result<(), Refused> {
+        let words = self.words_for(errand)?;
+        self.start_turn(&Prompt::text(words), ledger);
+        Ok(())
+    }
+
+    fn inquire(
+        &mut self,
+        number: u64,
+        inquiry: &Inquiry,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        match inquiry {
+            Inquiry::Models | Inquiry::Skills { .. } if self.is_being_initialized() => {
+                self.inquiries.push((number, inquiry.clone()));
+            }
+            Inquiry::Models | Inquiry::Skills { .. } => self.tell(number, inquiry, ledger),
+            Inquiry::Prompts => {
+                let why = "Claude Code tells its users' prompts among its commands alone";
+                return Err(Refused(why.to_owned()));
+            }
+            Inquiry::Tools => {
+                let why = "Claude Code does not tell what the tools of its servers take";
+                return Err(Refused(why.to_owned()));
+            }
+        }
+        Ok(())
     }
 
     fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {

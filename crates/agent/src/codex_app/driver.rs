@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Abilities, Answer, AskWhen, Configured, EndSignal, Failure, FailureCode, ItemId, ItemStatus,
-    McpServer, Mode, ModelInfo, Native, NoticeLevel, Origin, Policy, Prompt, RequestId, TurnId,
-    TurnStatus, Usage,
+    Abilities, Answer, AskWhen, Configured, EndSignal, Errand as Work, Failure, FailureCode,
+    Inquiry, ItemId, ItemStatus, McpServer, Mode, Native, NoticeLevel, Origin, Policy, Prompt,
+    Report, RequestId, TurnId, TurnStatus, Usage,
 };
 use tieline_wire::codex_app::{
     Account, Initialized, Model, Models, Opened, Skills, Turn, TurnNews,
@@ -19,14 +19,15 @@ use tieline_wire::jsonrpc::{self, Calls, ErrorObject, Id, Message};
 
 use super::ask::{self, Asked};
 use super::errand::Errand;
-use super::order::commands;
+use super::inquiry;
+use super::order::{NO_UNDO, commands};
 use super::review::Review;
 use crate::alarm::Alarm;
 use crate::codex::{LOG_IN, Rules, SavedPrompt, Version, explain_exit, failure, session_unknown};
-use crate::driver::{Driver, ExitInfo, Launch, Refused};
+use crate::driver::{Driver, ExitInfo, Launch, Refused, Takes};
 use crate::ledger::{Ledger, Meta, TurnEnd};
 use crate::servers;
-use crate::words::{first_line, refused_by};
+use crate::words::refused_by;
 
 /// The server takes no more requests for now.
 const OVERLOADED: i64 = -32001;
@@ -78,6 +79,9 @@ pub(super) const KEBAB: Version = Version(0, 72, 0);
 /// Versions from this one on are known to review by themselves what they would ask for.
 pub(super) const FIRST_REVIEWER: Version = Version(0, 148, 0);
 
+/// The first version that is known to take a personality.
+const FIRST_PERSONALITY: Version = Version(0, 99, 0);
+
 /// The first version that has `turn/steer`.
 pub(super) const FIRST_STEER: Version = Version(0, 99, 0);
 
@@ -121,6 +125,8 @@ pub struct AppDriver {
     pub(super) prompts: Vec<SavedPrompt>,
     /// It was asked what it has to offer.
     has_asked_around: bool,
+    /// What was asked before the thread was there.
+    pub(super) unasked: Vec<(u64, Inquiry)>,
     /// What was said before the thread was there.
     pub(super) waiting: VecDeque<(TurnId, Prompt)>,
     /// Turns of ours by the server's name for them.
@@ -199,6 +205,7 @@ pub(super) enum What {
     Models,
     Skills,
     Account,
+    Inquiry(u64, Inquiry),
 }
 
 impl AppDriver {
@@ -235,6 +242,7 @@ impl AppDriver {
                 .map(|directory| directory.display().to_string())
                 .collect(),
             prompts: Vec::new(),
+            unasked: Vec::new(),
             waiting: VecDeque::new(),
             turns: Vec::new(),
             nameless: VecDeque::new(),
@@ -372,6 +380,11 @@ impl AppDriver {
                     self.begin(turn, &prompt, ledger);
                 }
             }
+            What::Inquiry(number, inquiry) => {
+                let report = inquiry::report(&inquiry, text);
+                let report = report.map_err(|error| protocol(method, &error).message);
+                ledger.report(number, report);
+            }
             What::Compact(_) | What::Steer(_) | What::Interrupt => {}
         }
     }
@@ -421,6 +434,7 @@ impl AppDriver {
                 let failure = refusal(message).hint("say anything in the new mode first");
                 self.fail(&turn, failure, ledger);
             }
+            What::Inquiry(number, _) => ledger.report(number, Err(message.to_owned())),
             What::Steer(prompt) => self.unheard(&prompt, message, ledger),
             What::Interrupt => {
                 // The turn has a name before it can be interrupted; or it has just ended by itself.
@@ -485,6 +499,9 @@ impl AppDriver {
         while let Some((turn, prompt)) = self.waiting.pop_front() {
             self.begin(turn, &prompt, ledger);
         }
+        for (number, inquiry) in std::mem::take(&mut self.unasked) {
+            self.ask(number, inquiry, ledger);
+        }
         if self.nameless.is_empty() {
             self.ask_around(ledger);
         }
@@ -518,8 +535,20 @@ impl AppDriver {
         self.is_opening = false;
         self.waiting.clear();
         self.drop_unsteered(ledger);
+        for (number, _) in std::mem::take(&mut self.unasked) {
+            ledger.report(number, Err(failure.message.clone()));
+        }
         for turn in std::mem::take(&mut self.nameless) {
             ledger.end_turn(&turn, TurnEnd::failed(failure.clone(), EndSignal::Wire));
+        }
+    }
+
+    /// Opens the thread: what failed before is tried again, what is under way goes on.
+    fn open_again(&mut self, ledger: &mut Ledger) {
+        match self.greeting {
+            Greeting::None => self.greet(ledger),
+            Greeting::Done if !self.is_opening => self.open(ledger),
+            Greeting::Asked | Greeting::Done => {}
         }
     }
 
@@ -616,16 +645,7 @@ impl AppDriver {
         };
         self.efforts = models.data.iter().map(|it| (it.id.clone(), efforts(it))).collect();
         self.refresh_efforts();
-        self.abilities.models = models
-            .data
-            .into_iter()
-            .filter(|model| !model.hidden)
-            .map(|model| ModelInfo {
-                name: model.display_name.unwrap_or_else(|| model.id.clone()),
-                id: model.id,
-                description: model.description.as_deref().map(first_line),
-            })
-            .collect();
+        self.abilities.models = inquiry::models(models);
         self.tell_abilities(ledger);
     }
 
@@ -687,12 +707,44 @@ impl Driver for AppDriver {
             return;
         }
         self.waiting.push_back((turn, prompt.clone()));
-        // What failed before is tried again; what is under way goes on.
-        match self.greeting {
-            Greeting::None => self.greet(ledger),
-            Greeting::Done if !self.is_opening => self.open(ledger),
-            Greeting::Asked | Greeting::Done => {}
+        self.open_again(ledger);
+    }
+
+    fn takes(&self) -> Takes {
+        Takes {
+            after: false,
+            output_schema: true,
+            personality: self.version >= FIRST_PERSONALITY,
+            summary: true,
         }
+    }
+
+    fn start_errand(&mut self, errand: &Work, ledger: &mut Ledger) -> Result<(), Refused> {
+        if let Work::Undo = errand {
+            return Err(Refused(NO_UNDO.to_owned()));
+        }
+        self.start_turn(&Prompt::errand(errand.clone()), ledger);
+        Ok(())
+    }
+
+    fn inquire(
+        &mut self,
+        number: u64,
+        inquiry: &Inquiry,
+        ledger: &mut Ledger,
+    ) -> Result<(), Refused> {
+        match (inquiry, &self.thread) {
+            (Inquiry::Prompts, _) => {
+                let prompts = self.prompts.iter().map(SavedPrompt::info).collect();
+                ledger.report(number, Ok(Report::Prompts(prompts)));
+            }
+            (inquiry, Some(_)) => self.ask(number, inquiry.clone(), ledger),
+            (inquiry, None) => {
+                self.unasked.push((number, inquiry.clone()));
+                self.open_again(ledger);
+            }
+        }
+        Ok(())
     }
 
     fn steer(&mut self, prompt: &Prompt, ledger: &mut Ledger) -> Result<(), Refused> {

@@ -33,6 +33,10 @@ pub(super) enum Errand {
     Servers,
     /// Tell the skills.
     Skills,
+    /// Forget so many turns.
+    Rollback(u32),
+    /// Run a command of the user's own. The server begins a turn for it by itself.
+    Shell(String),
     /// Answer faster, at a higher price, or not.
     Fast(bool),
 }
@@ -51,13 +55,19 @@ impl Errand {
                 json!({"threadId": thread, "detail": "toolsAndAuthOnly", "limit": MOST_SERVERS}),
             ),
             Self::Skills => ("skills/list", json!({"cwds": [workspace]})),
+            Self::Rollback(turns) => {
+                ("thread/rollback", json!({"threadId": thread, "numTurns": turns}))
+            }
+            Self::Shell(command) => {
+                ("thread/shellCommand", json!({"threadId": thread, "command": command}))
+            }
             Self::Fast(is_on) => {
                 ("thread/settings/update", json!({"threadId": thread, "serviceTier": tier(*is_on)}))
             }
         }
     }
 
-    /// What the server's answer says, in words.
+    /// What the server's answer says, in words; none where it says nothing.
     fn report(&self, answer: &str) -> Result<String, serde_json::Error> {
         Ok(match self {
             Self::Rename(name) => format!("The conversation is called {name}."),
@@ -75,6 +85,7 @@ impl Errand {
             },
             Self::Servers => servers(&read(answer)?),
             Self::Skills => skills(read(answer)?),
+            Self::Rollback(_) | Self::Shell(_) => String::new(),
             Self::Fast(true) => "Fast mode is on.".to_owned(),
             Self::Fast(false) => "Fast mode is off.".to_owned(),
         })
@@ -115,14 +126,16 @@ impl AppDriver {
             Ok(text) => text,
             Err(error) => return self.fail(&turn, protocol(method, &error), ledger),
         };
-        let id = ItemId::new(format!("{turn}:answer"));
-        let body = ItemBody::AgentMessage { text: text.into() };
-        ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+        if !text.is_empty() {
+            let id = ItemId::new(format!("{turn}:answer"));
+            let body = ItemBody::AgentMessage { text: text.into() };
+            ledger.complete_item(Meta::default(), Item { id, status: ItemStatus::Ok, body });
+        }
         if let (Errand::Rename(_), Some(thread)) = (errand, &self.thread) {
             // A thread with a name is found again, even one that has had no turn.
             ledger.set_session(thread);
         }
-        if let Errand::SetGoal(_) = errand {
+        if let Errand::SetGoal(_) | Errand::Shell(_) = errand {
             // The server begins a turn for it, which is this one. Where it does not, we are woken.
             self.nameless.push_back(turn.clone());
             self.goal = Some(turn);

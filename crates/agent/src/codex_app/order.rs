@@ -2,7 +2,9 @@
 //! own, some are prompts.
 
 use serde_json::{Value, json};
-use tieline_event::{AgentCommand, Content, Failure, FailureCode, Prompt};
+use tieline_event::{
+    AgentCommand, Content, Errand as Work, Failure, FailureCode, Prompt, ReviewTarget,
+};
 
 use super::errand::Errand;
 use crate::codex::SavedPrompt;
@@ -26,6 +28,10 @@ to lint it;
 - what to be careful about.
 
 Keep it under a page and a half of plain Markdown, with no general advice that holds anywhere.";
+
+/// Why nothing is taken back.
+pub(super) const NO_UNDO: &str =
+    "Codex's app server has no undo; ask the agent to take its changes back";
 
 /// What a message asks for.
 #[derive(Debug, PartialEq)]
@@ -80,6 +86,9 @@ pub(super) fn commands(prompts: &[SavedPrompt]) -> Vec<AgentCommand> {
 /// # Errors
 /// When the command lacks something.
 pub(super) fn order(prompt: &Prompt, prompts: &[SavedPrompt]) -> Result<Order, Failure> {
+    if let Some(work) = &prompt.errand {
+        return of_work(work);
+    }
     let Some((name, rest)) = slash_command(prompt) else { return Ok(Order::Say) };
     let say = |text: &str| {
         let content = vec![Content::text(text)];
@@ -124,6 +133,26 @@ pub(super) fn order(prompt: &Prompt, prompts: &[SavedPrompt]) -> Result<Order, F
                 }
             },
         },
+    })
+}
+
+/// What work that is not a message is here.
+fn of_work(work: &Work) -> Result<Order, Failure> {
+    Ok(match work {
+        Work::Compact => Order::Compact,
+        Work::Review { target } => Order::Review(match target {
+            ReviewTarget::Uncommitted => json!({"type": "uncommittedChanges"}),
+            ReviewTarget::Branch { branch } => json!({"type": "baseBranch", "branch": branch}),
+            ReviewTarget::Commit { sha, title } => {
+                json!({"type": "commit", "sha": sha, "title": title})
+            }
+            ReviewTarget::Custom { instructions } => {
+                json!({"type": "custom", "instructions": instructions})
+            }
+        }),
+        Work::Rollback { turns } => Order::Run(Errand::Rollback(*turns)),
+        Work::Shell { command } => Order::Run(Errand::Shell(command.clone())),
+        Work::Undo => return Err(Failure::new(FailureCode::BadRequest, NO_UNDO)),
     })
 }
 

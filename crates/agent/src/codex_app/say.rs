@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tieline_event::{
     AskWhen, Content, Failure, FailureCode, ImageSource, McpTransport, NoticeLevel, Prompt, Reach,
-    TurnId,
+    TurnId, TurnOptions,
 };
 
 use super::driver::{
@@ -146,6 +146,16 @@ impl AppDriver {
         }
         if let Some(reviewer) = self.reviewer() {
             params["approvalsReviewer"] = json!(reviewer);
+        }
+        let TurnOptions { output_schema, personality, summary, .. } = &prompt.options;
+        if let Some(schema) = output_schema.as_ref().and_then(|it| it.read::<Value>().ok()) {
+            params["outputSchema"] = schema;
+        }
+        if let Some(personality) = personality {
+            params["personality"] = json!(personality);
+        }
+        if let Some(summary) = summary {
+            params["summary"] = json!(summary);
         }
         if let Some(tier) = self.tier {
             params["serviceTier"] = json!(tier);

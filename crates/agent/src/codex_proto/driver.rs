@@ -22,13 +22,17 @@ use tieline_wire::text::Str;
 use crate::alarm::Alarm;
 use crate::codex::{Rules, Version, explain_exit, server_settings};
 use crate::codex_exec::plan_mode_off;
-use crate::driver::{Driver, ExitInfo, Launch, Refused};
+use crate::driver::{Driver, ExitInfo, Launch, Refused, Takes};
 use crate::ledger::{Ledger, TurnEnd};
 use crate::words::{plain, refused_by};
 
 /// The first version that tells the effort in use and whose turns may leave it out. Those before
 /// are told the context apart, which keeps the effort as it is.
 const FIRST_FREE_EFFORT: Version = Version(0, 36, 0);
+
+/// The first version that is known to review, to list its tools and prompts, and to take the form of
+/// the last message. One that does not know an operation says nothing about it.
+const FIRST_LISTS: Version = Version(0, 42, 0);
 
 /// The first version that calls the tag of a sandbox `type`.
 const FIRST_TYPED_SANDBOX: Version = Version(0, 60, 0);
@@ -251,9 +255,21 @@ impl ProtoDriver {
         for waiting in std::mem::take(&mut self.waiting) {
             match waiting {
                 Waiting::Turn(prompt) => self.submit_turn(&prompt, ledger),
-                Waiting::Errand(errand) => self.submit_task(errand_op(&errand), ledger),
+                Waiting::Errand(errand) => self.submit_task(self.errand_op(&errand), ledger),
                 Waiting::Steer(content) => self.submit_input(&content, ledger),
             }
+        }
+    }
+
+    /// Why something is refused that this program cannot do.
+    fn has_no(&self, what: &str) -> String {
+        format!("`codex proto` of {} has no {what}; --agent codex may", self.version)
+    }
+
+    fn errand_op(&self, errand: &Errand) -> Op<'static> {
+        match errand {
+            Errand::Review { target } if !self.is_engine => review_op(target),
+            errand => errand_op(errand),
         }
     }
 
@@ -272,11 +288,6 @@ impl ProtoDriver {
 
     fn submit_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         let (content, options) = (&prompt.content, &prompt.options);
-        if options.after.is_some() && !self.is_engine {
-            let text =
-                "this agent cannot go on from an earlier point; the turn goes on from the last";
-            ledger.notice(NoticeLevel::Warning, "bookmark_ignored", text);
-        }
         let rules = self.rules();
         let cwd = Str::Owned(self.cwd.clone());
         let approval_policy = match rules.policy.ask {
@@ -428,6 +439,18 @@ impl Driver for ProtoDriver {
         }
     }
 
+    fn takes(&self) -> Takes {
+        let is_whole = self.effort_in_use().is_some() || self.version >= FIRST_FREE_EFFORT;
+        match self.is_engine {
+            true => Takes::ALL,
+            false => Takes {
+                output_schema: is_whole && self.version >= FIRST_LISTS,
+                summary: is_whole,
+                ..Takes::default()
+            },
+        }
+    }
+
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         self.forget_task(ledger);
         if Rules::of(self.mode, self.policy).plan && !self.told_no_plan && !self.is_engine {
@@ -448,13 +471,20 @@ impl Driver for ProtoDriver {
     }
 
     fn start_errand(&mut self, errand: &Errand, ledger: &mut Ledger) -> Result<(), Refused> {
-        let is_known = self.is_engine || matches!(errand, Errand::Compact);
-        if !is_known {
-            return Err(Refused("`codex proto` has no such work".to_owned()));
+        match errand {
+            _ if self.is_engine => {}
+            Errand::Compact => {}
+            Errand::Review { .. } if self.version >= FIRST_LISTS => {}
+            Errand::Review { .. } => return Err(Refused(self.has_no("review"))),
+            Errand::Undo => return Err(Refused(self.has_no("undo"))),
+            Errand::Rollback { .. } => return Err(Refused(self.has_no("rollback of turns"))),
+            Errand::Shell { .. } => {
+                return Err(Refused(self.has_no("command of the user's own")));
+            }
         }
         self.forget_task(ledger);
         match self.session {
-            Some(_) => self.submit_task(errand_op(errand), ledger),
+            Some(_) => self.submit_task(self.errand_op(errand), ledger),
             None => self.waiting.push(Waiting::Errand(errand.clone())),
         }
         Ok(())
@@ -466,8 +496,14 @@ impl Driver for ProtoDriver {
         inquiry: &Inquiry,
         ledger: &mut Ledger,
     ) -> Result<(), Refused> {
-        if !self.is_engine {
-            return Err(Refused("`codex proto` is not asked".to_owned()));
+        let is_told = self.is_engine || self.version >= FIRST_LISTS;
+        match inquiry {
+            Inquiry::Prompts | Inquiry::Tools if is_told => {}
+            _ if self.is_engine => {}
+            Inquiry::Skills { .. } => return Err(Refused(self.has_no("list of skills"))),
+            Inquiry::Prompts => return Err(Refused(self.has_no("list of prompts"))),
+            Inquiry::Tools => return Err(Refused(self.has_no("list of tools"))),
+            Inquiry::Models => return Err(Refused(self.has_no("list of models"))),
         }
         let op = match inquiry {
             Inquiry::Skills { dirs, reload } => Op::ListSkills(sqeq::ListSkills {
@@ -651,6 +687,28 @@ fn errand_op(errand: &Errand) -> Op<'static> {
         }
     };
     let request = serde_json::json!({"target": target});
+    Op::Review(sqeq::Review { review_request: Raw::of(&request).unwrap_or_default() })
+}
+
+/// A review in the words of the versions that have no targets.
+fn review_op(target: &ReviewTarget) -> Op<'static> {
+    let (prompt, hint) = match target {
+        ReviewTarget::Uncommitted => (
+            "Review what is changed in the working tree and not committed, new files included."
+                .to_owned(),
+            "current changes".to_owned(),
+        ),
+        ReviewTarget::Branch { branch } => (
+            format!("Review what this branch adds since it left {branch}."),
+            format!("changes against {branch}"),
+        ),
+        ReviewTarget::Commit { sha, title } => (
+            format!("Review the changes of the commit {sha}."),
+            title.clone().unwrap_or_else(|| format!("commit {sha}")),
+        ),
+        ReviewTarget::Custom { instructions } => (instructions.clone(), instructions.clone()),
+    };
+    let request = serde_json::json!({"prompt": prompt, "user_facing_hint": hint});
     Op::Review(sqeq::Review { review_request: Raw::of(&request).unwrap_or_default() })
 }
 

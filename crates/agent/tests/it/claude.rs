@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tieline_agent::claude::{ClaudeDriver, Lifetime};
 use tieline_agent::{Direction, ExitInfo, Launch, Ledger, Output, Session};
 use tieline_event::{
-    Answer, Extras, FrameNo, Json, Kind, McpServer, McpTransport, Mode, Origin, Prompt,
-    RequestBody, RequestId, Scope,
+    Answer, Errand, Extras, FrameNo, Inquiry, Json, Kind, McpServer, McpTransport, Mode, Origin,
+    Prompt, Report, RequestBody, RequestId, ReviewTarget, Scope, TurnOptions,
 };
 
 use crate::recording::{Recording, check_snapshot, check_whole, fixtures, flag, load, recordings};
@@ -268,6 +268,71 @@ fn an_agent_that_counts_its_requests_from_one_again_is_told_apart() {
     assert!(text.contains("repeated_request"), "{text}");
     let ids: std::collections::BTreeSet<_> = replay.requests.values().collect();
     assert_eq!(ids.len(), 2);
+}
+
+#[test]
+fn work_that_is_not_a_message_is_a_command_or_refused_in_words() {
+    let said = |errand: Errand| {
+        let driver = Box::new(ClaudeDriver::new(Lifetime::Conversation, Mode::Default));
+        let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+        session.started();
+        session.take_writes(|_, _| {});
+        session.start_turn(&Prompt::errand(errand));
+        let (written, _) = session.take_writes(|_, _| {});
+        let told: String = session.take_outputs().iter().map(show).collect();
+        (String::from_utf8(written).unwrap(), told)
+    };
+    assert!(said(Errand::Compact).0.contains("\"/compact\""));
+    let branch = ReviewTarget::Branch { branch: "main".to_owned() };
+    assert!(said(Errand::Review { target: branch }).0.contains("\"/code-review main\""));
+    let refused =
+        [Errand::Undo, Errand::Rollback { turns: 1 }, Errand::Shell { command: "ls".into() }];
+    for errand in refused {
+        let (written, told) = said(errand);
+        assert_eq!(written, "");
+        assert!(told.contains("turn.completed: Failed") && told.contains("Claude Code"), "{told}");
+    }
+}
+
+#[test]
+fn what_it_has_is_told_when_it_has_told_us() {
+    let mut replay = after(&[]);
+    let ask = |replay: &mut Replay, inquiry| replay.session.inquire(7, &inquiry);
+    assert!(
+        ask(&mut replay, Inquiry::Tools).is_err() && ask(&mut replay, Inquiry::Prompts).is_err()
+    );
+    ask(&mut replay, Inquiry::Models).unwrap();
+    assert!(replay.session.ledger_mut().take_reports().is_empty());
+    replay.read(b"{\"type\":\"control_response\",\"response\":{\"subtype\":\"success\",\"request_id\":\"tl_1\",\"response\":{\"commands\":[],\"models\":[{\"value\":\"m\",\"displayName\":\"M\",\"description\":\"d\"}]}}}\n");
+    let told = replay.session.ledger_mut().take_reports();
+    assert!(matches!(told.as_slice(), [(7, Ok(Report::Models(models)))] if models[0].id == "m"));
+    ask(&mut replay, Inquiry::Skills { dirs: vec![], reload: false }).unwrap();
+    let told = replay.session.ledger_mut().take_reports();
+    assert!(matches!(told.as_slice(), [(7, Err(why))] if why.contains("first turn")), "{told:?}");
+}
+
+#[test]
+fn options_that_it_cannot_carry_out_are_warned_of() {
+    let driver = Box::new(ClaudeDriver::new(Lifetime::Conversation, Mode::Default));
+    let mut session = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+    session.started();
+    let options = TurnOptions {
+        after: Some("r".to_owned()),
+        output_schema: Some(Json::from_text("{}".to_owned()).unwrap()),
+        personality: Some("friendly".to_owned()),
+        summary: Some("concise".to_owned()),
+    };
+    session.start_turn(&Prompt { options: options.clone(), ..Prompt::text("go") });
+    let told: String = session.take_outputs().iter().map(|it| format!("{}\n", show(it))).collect();
+    for name in ["response_id", "output schema", "personality", "summary"] {
+        let warned = told.lines().find(|line| line.contains("Warning option_ignored"));
+        assert!(warned.is_some() && told.contains(name), "{name}: {told}");
+    }
+    assert_eq!(told.matches("option_ignored").count(), 4, "{told}");
+    // Nor are they in the middle of a turn.
+    session.steer(&Prompt { options, ..Prompt::text("and") }).unwrap();
+    let told: String = session.take_outputs().iter().map(show).collect();
+    assert_eq!(told.matches("option_ignored").count(), 4, "{told}");
 }
 
 #[test]

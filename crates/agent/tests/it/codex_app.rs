@@ -7,6 +7,7 @@ mod reviews;
 mod rules;
 mod shared;
 mod turns;
+mod work;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -8,8 +8,8 @@ use tieline_agent::codex::Version;
 use tieline_agent::codex_proto::{EngineOffer, ProtoDriver};
 use tieline_agent::{Direction, Driver, ExitInfo, Launch, Ledger, Output, Session, TurnEnd};
 use tieline_event::{
-    Answer, AskWhen, Content, EndSignal, FailureCode, FrameNo, ImageSource, Item, ItemBody, Kind,
-    Mode, Origin, Policy, Prompt, Reach, RequestId, Scope,
+    Answer, AskWhen, Content, EndSignal, Errand, FailureCode, FrameNo, ImageSource, Inquiry, Item,
+    ItemBody, Kind, Mode, Origin, Policy, Prompt, Reach, Report, RequestId, ReviewTarget, Scope,
 };
 
 use crate::clock::Clock;
@@ -546,6 +546,47 @@ fn a_word_that_came_too_late_takes_up_the_next_turn() {
     replay.lines(&[COMPLETE, SECOND[0], SECOND[2]]);
     assert_eq!(replay.n_ends(), 2, "{}", replay.shown());
     assert!(replay.session.ledger().current_turn().is_none());
+}
+
+#[test]
+fn codex_does_the_work_that_its_wire_has_and_refuses_the_rest_in_words() {
+    let begun = |version, errand| {
+        let mut replay = Replay::new(Mode::Default, None, version);
+        replay.lines(&[CONFIGURED]);
+        replay.session.start_turn(&Prompt::errand(errand));
+        replay.settle();
+        replay
+    };
+    let uncommitted = || Errand::Review { target: ReviewTarget::Uncommitted };
+    let review = begun(LAST, uncommitted()).written[0]["op"].clone();
+    assert_eq!(review["type"], "review");
+    assert_eq!(review["review_request"]["user_facing_hint"], "current changes");
+    assert!(review["review_request"]["prompt"].as_str().unwrap().contains("not committed"));
+    assert_eq!(begun(LAST, Errand::Compact).written[0]["op"]["type"], "compact");
+    let shell = || Errand::Shell { command: "ls".to_owned() };
+    for (version, errand) in [
+        (LAST, Errand::Undo),
+        (LAST, Errand::Rollback { turns: 1 }),
+        (LAST, shell()),
+        (Version(0, 36, 0), uncommitted()),
+    ] {
+        let replay = begun(version, errand);
+        assert_eq!(replay.written, Vec::<Value>::new());
+        assert!(replay.shown().contains("`codex proto` of 0."), "{}", replay.shown());
+    }
+    let mut replay = Replay::new(Mode::Default, None, LAST);
+    replay.session.inquire(1, &Inquiry::Tools).unwrap();
+    replay.session.inquire(2, &Inquiry::Prompts).unwrap();
+    assert!(replay.session.inquire(3, &Inquiry::Models).is_err());
+    replay.settle();
+    let asked: Vec<&Value> = replay.written.iter().map(|line| &line["op"]["type"]).collect();
+    assert_eq!(asked, ["list_mcp_tools", "list_custom_prompts"]);
+    replay.lines(&[r#"{"id":"sub-2","msg":{"type":"list_custom_prompts_response","custom_prompts":[{"name":"p","path":"/p","content":"c"}]}}"#]);
+    let told = replay.session.ledger_mut().take_reports();
+    assert!(
+        matches!(told.as_slice(), [(2, Ok(Report::Prompts(it)))] if it[0].name == "p"),
+        "{told:?}"
+    );
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::or_default;
@@ -58,14 +57,38 @@ pub struct Skills {
 /// The skills of a directory.
 #[derive(Debug, Deserialize)]
 pub struct SkillsOf {
+    /// The directory.
+    #[serde(default, deserialize_with = "or_default")]
+    pub cwd: String,
+    /// Files that are no skills.
+    #[serde(default, deserialize_with = "or_default")]
+    pub errors: Vec<SkillError>,
     /// Each.
     #[serde(default)]
     pub skills: Vec<Skill>,
 }
 
+/// A file that is no skill.
+#[derive(Debug, Deserialize)]
+pub struct SkillError {
+    /// Which.
+    #[serde(default)]
+    pub path: String,
+    /// Why.
+    #[serde(default)]
+    pub message: String,
+}
+
 /// A skill.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Skill {
+    /// What it is good for, in a few words.
+    #[serde(default)]
+    pub short_description: Option<String>,
+    /// Whose it is.
+    #[serde(default, deserialize_with = "or_default")]
+    pub scope: String,
     /// Its name.
     pub name: String,
     /// What it is good for.
@@ -105,7 +128,7 @@ pub struct ServerStatus {
     pub auth_status: Option<String>,
     /// Its tools by name.
     #[serde(default, deserialize_with = "or_default")]
-    pub tools: BTreeMap<String, IgnoredAny>,
+    pub tools: BTreeMap<String, Box<RawValue>>,
     /// Why there are none.
     #[serde(default)]
     pub tools_error: Option<String>,

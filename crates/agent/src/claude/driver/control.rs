@@ -56,6 +56,9 @@ impl ClaudeDriver {
                 if let Some(answer) = response.response {
                     self.initialized(answer, ledger);
                 }
+                for (number, inquiry) in std::mem::take(&mut self.inquiries) {
+                    self.tell(number, &inquiry, ledger);
+                }
             }
             Call::Interrupt if failed => {
                 ledger.notice(NoticeLevel::Warning, "interrupt_refused", error);
