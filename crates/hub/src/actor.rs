@@ -358,6 +358,9 @@ impl Actor {
                 if note.task.is_some() {
                     self.change().task = note.task;
                 }
+                if !note.letters.is_empty() {
+                    self.change().letters.extend(note.letters);
+                }
                 self.settle(Settled::Done(reply));
             }
             Message::Reset(reply) if self.has_turn() => answer_with(reply, Err(turn_runs())),

@@ -9,7 +9,7 @@ use tieline_event::{
     Answer, BlobRef, Command, ConversationKey, Extras, Inquiry, Mode, Origin, Policy, Prompt,
     Report, RequestId, Seq, TaskMarker, TurnId,
 };
-use tieline_store::Store;
+use tieline_store::{LetterId, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Error;
@@ -59,6 +59,8 @@ pub struct Note {
     pub task: Option<String>,
     /// A large value that the task refers to.
     pub blob: Option<(BlobRef, Vec<u8>)>,
+    /// Letters that are done with this.
+    pub letters: Vec<LetterId>,
 }
 
 /// An open conversation. Clones speak with the same actor.

@@ -80,5 +80,5 @@ pub use installed::Installed;
 pub use limits::Limits;
 pub use subscription::Subscription;
 pub use tail::{Entry, Shown};
-pub use tieline_store::TypedLine;
+pub use tieline_store::{LetterId, TypedLine};
 pub use turn::{AskHandler, OnRequest, TurnContext, TurnError, TurnOutcome};

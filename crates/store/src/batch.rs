@@ -9,6 +9,7 @@ use tieline_event::{BlobRef, Expired, Mode, Policy, Request, Resolved, Seq, Time
 use crate::Options;
 use crate::frame::FrameBuf;
 use crate::journal::JournalEntry;
+use crate::mail::LetterId;
 
 /// Facts of one conversation that reach the disk together or not at all.
 #[derive(Default)]
@@ -89,6 +90,8 @@ pub struct ConversationChange {
     pub next_turn: Option<u64>,
     /// JSON about the task it is for.
     pub task: Option<String>,
+    /// Letters of others that are done with this change.
+    pub letters: Vec<LetterId>,
 }
 
 // What people and agents say stays out of logs and error texts: sizes, not bodies.

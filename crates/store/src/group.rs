@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::frame::FrameBuf;
 use crate::journal;
 use crate::lease::Claim;
+use crate::mail;
 use crate::number::{from_sql, place, to_sql};
 use crate::packer::Packer;
 use crate::remove::delete_segments;
@@ -327,7 +328,11 @@ fn write_change(
         title,
         next_turn,
         task,
+        letters,
     } = change;
+    for letter in letters {
+        mail::remove(connection, id, *letter)?;
+    }
     let policy_json = match policy {
         Some(Some(policy)) => Some(to_json("policy", policy)?),
         _ => None,

@@ -1,7 +1,7 @@
 //! What other processes have to say to the owner of a conversation.
 //!
-//! A letter lies in the database until the owner takes it: it survives the death of either, and an
-//! owner that comes later finds it.
+//! A letter lies in the database until the owner has done what it says and that is on disk: it
+//! survives the death of either, and an owner that comes later finds it.
 
 use rusqlite::{Connection, OptionalExtension};
 use tieline_event::ConversationKey;
@@ -10,7 +10,7 @@ use crate::conversation::id_of;
 use crate::error::Error;
 
 /// A letter that was posted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LetterId(i64);
 
 pub(crate) fn post(
@@ -23,15 +23,31 @@ pub(crate) fn post(
     Ok(LetterId(connection.last_insert_rowid()))
 }
 
-/// Takes every letter, the oldest first.
-pub(crate) fn take(connection: &Connection, key: &ConversationKey) -> Result<Vec<String>, Error> {
-    let id = id_of(connection, key)?;
-    let sql = "DELETE FROM mail WHERE conversation = ?1 RETURNING id, body";
+/// The letters after one, the oldest first.
+pub(crate) fn after(
+    connection: &Connection,
+    key: &ConversationKey,
+    after: Option<LetterId>,
+) -> Result<Vec<(LetterId, String)>, Error> {
+    let sql = "SELECT mail.id, body FROM mail
+               JOIN conversations ON conversations.id = mail.conversation
+               WHERE key = ?1 AND mail.id > ?2 ORDER BY mail.id";
     let mut statement = connection.prepare_cached(sql)?;
-    let letters = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let mut letters = letters.collect::<Result<Vec<(i64, String)>, _>>()?;
-    letters.sort_by_key(|(id, _)| *id);
-    Ok(letters.into_iter().map(|(_, body)| body).collect())
+    let after = after.map_or(0, |id| id.0);
+    let letters = statement
+        .query_map((key.as_str(), after), |row| Ok((LetterId(row.get(0)?), row.get(1)?)))?;
+    Ok(letters.collect::<Result<_, _>>()?)
+}
+
+/// The owner has done what a letter says.
+pub(crate) fn remove(
+    connection: &Connection,
+    conversation: i64,
+    letter: LetterId,
+) -> Result<(), Error> {
+    let sql = "DELETE FROM mail WHERE id = ?1 AND conversation = ?2";
+    connection.prepare_cached(sql)?.execute((letter.0, conversation))?;
+    Ok(())
 }
 
 pub(crate) fn is_waiting(connection: &Connection, letter: LetterId) -> Result<bool, Error> {

@@ -291,7 +291,7 @@ impl Store {
         self.inner.run(move |desk| mail::post(&desk.connection, &key, &body))
     }
 
-    /// Whether nobody has taken a letter yet.
+    /// Whether nobody has done yet what a letter says.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -307,17 +307,17 @@ impl Store {
         self.inner.readers.with(|connection| mail::has_any(connection, key))
     }
 
-    /// Takes what others have to say, the oldest first. For the owner.
+    /// What others have to say, the oldest first, after a letter that is known already. A letter goes
+    /// with the [change](ConversationChange::letters) that does what it says.
     ///
     /// # Errors
-    /// [`Error::NoConversation`], or when the database cannot be read or written.
-    pub fn take_mail(&self, key: &ConversationKey) -> Result<Vec<String>, Error> {
-        // Looking is cheap and holds nobody up; mostly there is nothing.
-        if !self.has_mail(key)? {
-            return Ok(Vec::new());
-        }
-        let key = key.clone();
-        self.inner.run(move |desk| mail::take(&desk.connection, &key))
+    /// When the database cannot be read.
+    pub fn mail(
+        &self,
+        key: &ConversationKey,
+        after: Option<LetterId>,
+    ) -> Result<Vec<(LetterId, String)>, Error> {
+        self.inner.readers.with(|connection| mail::after(connection, key, after))
     }
 
     /// Deletes a conversation and everything only it refers to.

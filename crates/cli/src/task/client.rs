@@ -223,7 +223,7 @@ pub(super) fn wait(global: &Global, args: &TaskWaitArgs) -> Result<Exit, Error> 
     let deadline = args.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     loop {
         let seen = look_at(&store, &args.id)?;
-        // What was said and not heard yet may change everything.
+        // What was said and is not done yet may change everything.
         if seen.is_alive && store.has_mail(args.id.key())? {
             sleep(PAUSE);
             continue;
@@ -236,7 +236,7 @@ pub(super) fn wait(global: &Global, args: &TaskWaitArgs) -> Result<Exit, Error> 
             };
             return Ok(status.into());
         }
-        if seen.state.status == Status::Question {
+        if seen.state.status == Status::Question && !seen.state.questions.is_empty() {
             return Ok(Exit::AnswerNeeded);
         }
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {

@@ -11,7 +11,7 @@ use tieline_event::{
     BlobRef, Epoch, Event, FailureCode, Kind, Origin, Prompt, TaskMarker, TaskStop, TurnCompleted,
     TurnId, TurnStatus,
 };
-use tieline_hub::{Conversation, Entry, Hub, Note, Subscription};
+use tieline_hub::{Conversation, Entry, Hub, LetterId, Note, Subscription};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 
@@ -112,6 +112,8 @@ pub async fn run(
         signals,
         letters: options.letters.into(),
         unread: Vec::new(),
+        last_read: None,
+        done: Vec::new(),
         typed: options.typed,
         asked: None,
         stopped: None,
@@ -174,7 +176,11 @@ struct Work<'a> {
     signals: Signals,
     letters: VecDeque<Letter>,
     /// Mail that was taken and is not acted upon yet.
-    unread: Vec<Letter>,
+    unread: Vec<(LetterId, Letter)>,
+    /// The last letter that was read.
+    last_read: Option<LetterId>,
+    /// Letters that were acted upon; they go with the next note.
+    done: Vec<LetterId>,
     typed: Option<mpsc::Receiver<String>>,
     /// Since when somebody is waited for.
     asked: Option<Instant>,
@@ -357,10 +363,11 @@ impl Work<'_> {
                 stop = self.signals.next() => self.signalled(stop).await?,
                 _ = ticks.tick() => {
                     let mail = self.mail().await?;
-                    let is_cancel = |it: &Letter| matches!(it, Letter::Cancel { .. });
-                    let (cancels, answers) = mail.into_iter().partition(is_cancel);
+                    let (cancels, answers) = mail
+                        .into_iter()
+                        .partition(|(_, letter)| matches!(letter, Letter::Cancel { .. }));
                     // What else is said waits until the turn has begun.
-                    self.unread.extend::<Vec<Letter>>(answers);
+                    self.unread = answers;
                     self.take(cancels).await?;
                 }
             }
@@ -451,7 +458,8 @@ impl Work<'_> {
     }
 
     async fn note(&mut self, markers: Vec<TaskMarker>) -> Result<(), Error> {
-        let note = Note { markers, task: Some(self.state.to_json()), blob: None };
+        let letters = std::mem::take(&mut self.done);
+        let note = Note { markers, task: Some(self.state.to_json()), blob: None, letters };
         Ok(self.conversation.note(note).await?)
     }
 
@@ -493,22 +501,29 @@ impl Work<'_> {
     }
 
     /// What other processes have to say.
-    async fn mail(&mut self) -> Result<Vec<Letter>, Error> {
-        let key = self.id.key().clone();
-        let mail = self.hub.with_store(move |store| store.take_mail(&key)).await?;
-        let read = |body: String| {
-            let letter = serde_json::from_str(&body);
-            letter.inspect_err(|err| tracing::warn!(%err, "a letter is not understood")).ok()
-        };
+    async fn mail(&mut self) -> Result<Vec<(LetterId, Letter)>, Error> {
+        let (key, after) = (self.id.key().clone(), self.last_read);
+        let mail = self.hub.with_store(move |store| store.mail(&key, after)).await?;
         let mut letters = std::mem::take(&mut self.unread);
-        letters.extend(mail.into_iter().filter_map(read));
+        for (id, body) in mail {
+            self.last_read = Some(id);
+            match serde_json::from_str(&body) {
+                Ok(letter) => letters.push((id, letter)),
+                Err(err) => {
+                    tracing::warn!(%err, "a letter is not understood");
+                    self.done.push(id);
+                }
+            }
+        }
         Ok(letters)
     }
 
     /// Does what letters say. An answer is for what was asked when it was written, and for nothing
     /// that is asked later.
-    async fn take(&mut self, letters: Vec<Letter>) -> Result<(), Error> {
-        for letter in letters {
+    async fn take(&mut self, letters: Vec<(LetterId, Letter)>) -> Result<(), Error> {
+        for (id, letter) in letters {
+            // It goes along with what it changes.
+            self.done.push(id);
             match letter {
                 Letter::Cancel { epoch } if epoch < self.epoch => {
                     tracing::debug!(%epoch, "a cancel was meant for an earlier owner");
@@ -518,6 +533,9 @@ impl Work<'_> {
                     self.answer(question.as_deref(), &text).await?;
                 }
             }
+        }
+        if !self.done.is_empty() {
+            self.note(Vec::new()).await?;
         }
         Ok(())
     }

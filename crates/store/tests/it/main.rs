@@ -15,6 +15,7 @@ mod kill;
 #[cfg(test)]
 mod lease;
 mod locked;
+mod mail;
 #[cfg(test)]
 mod remove;
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Work<'_> {
         let blob = BlobRef::of(&bytes);
         self.state.baseline = Some(blob.sha256.clone());
         let task = Some(self.state.to_json());
-        let note = Note { markers: Vec::new(), task, blob: Some((blob, bytes)) };
+        let note = Note { markers: Vec::new(), task, blob: Some((blob, bytes)), ..Note::default() };
         Ok(self.conversation.note(note).await?)
     }
 
