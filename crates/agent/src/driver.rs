@@ -330,6 +330,8 @@ impl Takes {
     /// Those that are set and not carried out: what they are and what happens in their place.
     pub(crate) fn ignored(self, options: &TurnOptions) -> Vec<&'static str> {
         let TurnOptions { after, output_schema, personality, summary } = options;
+        // What says nothing is no wish; older clients always say it.
+        let summary = summary.as_ref().filter(|it| *it != "auto");
         let all = [
             (
                 after.is_some(),

@@ -329,6 +329,13 @@ fn options_that_it_cannot_carry_out_are_warned_of() {
         assert!(warned.is_some() && told.contains(name), "{name}: {told}");
     }
     assert_eq!(told.matches("option_ignored").count(), 4, "{told}");
+    // What every client of the queue protocol says is no wish.
+    let auto = TurnOptions { summary: Some("auto".to_owned()), ..TurnOptions::default() };
+    let driver = Box::new(ClaudeDriver::new(Lifetime::Conversation, Mode::Default));
+    let mut silent = Session::new(driver, Ledger::new(0, None), 64 << 20, FrameNo(1));
+    silent.start_turn(&Prompt { options: auto, ..Prompt::text("go") });
+    let told: String = silent.take_outputs().iter().map(show).collect();
+    assert!(!told.contains("option_ignored"), "{told}");
     // Nor are they in the middle of a turn.
     session.steer(&Prompt { options, ..Prompt::text("and") }).unwrap();
     let told: String = session.take_outputs().iter().map(show).collect();

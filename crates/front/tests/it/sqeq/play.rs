@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tieline_agent::{
-    Agent, Alarm, Driver, ExitInfo, Inside, Launch, Launching, Ledger, Meta, Plan, Refused, TurnEnd,
+    Agent, Alarm, Driver, ExitInfo, Inside, Launch, Launching, Ledger, Meta, Plan, Refused, Takes,
+    TurnEnd,
 };
 use tieline_event::{
     Abilities, Answer, Approval, ChangeKind, Choice, ChoiceKind, Configured, Content, EndSignal,
@@ -424,6 +425,10 @@ impl Driver for PlayDriver {
     }
 
     fn line(&mut self, _: &[u8], _: &mut Ledger) {}
+
+    fn takes(&self) -> Takes {
+        Takes::ALL
+    }
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         self.bookmark = None;
