@@ -9,7 +9,7 @@ use tieline_front::acp::{Accounts, Choose, Login, Options, Rule, Work};
 use tieline_hub::{Hub, Registry};
 use tieline_proc::{RunLimits, Spec};
 
-use crate::agents::{Agents, NAMES};
+use crate::agents::{Agents, Cli, NAMES};
 use crate::args::{AcpArgs, Global, OnRequestArg};
 use crate::config;
 use crate::error::Error;
@@ -117,43 +117,43 @@ struct Words {
 }
 
 impl Words {
-    fn of(agent: &str) -> Option<Self> {
-        match agent {
-            "claude" => Some(Self {
+    fn of(cli: Cli) -> Self {
+        match cli {
+            Cli::Claude => Self {
                 title: "Claude Code",
                 log_in: &["auth", "login"],
                 log_out: &["auth", "logout"],
                 status: &["auth", "status"],
-            }),
-            "codex" | "codex-exec" | "codex-proto" => Some(Self {
+            },
+            Cli::Codex | Cli::CodexExec | Cli::CodexProto => Self {
                 title: "Codex",
                 log_in: &["login"],
                 log_out: &["logout"],
                 status: &["login", "status"],
-            }),
-            _ => None,
+            },
         }
     }
 }
 
 impl Own {
-    fn agent(&self) -> Option<(String, Words)> {
+    fn agent(&self) -> Option<(Cli, Words)> {
         let (agent, _) = self.agents.choose(&self.name, &self.here).ok()?;
-        let words = Words::of(&agent)?;
-        Some((agent, words))
+        let cli = Cli::named(&agent)?;
+        Some((cli, Words::of(cli)))
     }
 
     /// Runs the agent's own program.
     async fn run(&self, words: fn(&Words) -> &'static [&'static str]) -> Result<(), Failure> {
-        let Some((agent, told)) = self.agent() else { return Ok(()) };
+        let Some((cli, told)) = self.agent() else { return Ok(()) };
         let words = words(&told);
-        let program = self.agents.program(&agent, &self.here)?;
+        let program = self.agents.program(cli, &self.here)?;
         let mut spec = Spec::new(program, &self.here);
         spec.args = words.iter().map(Into::into).collect();
-        spec.env = self.agents.env(&agent);
+        spec.env = self.agents.env(cli);
         let failure = |message: String| {
             Failure::new(FailureCode::NotLoggedIn, message).hint(format!(
-                "log in with `tieline acp --agent {agent} --login`, or set the provider's key"
+                "log in with `tieline acp --agent {} --login`, or set the provider's key",
+                cli.name()
             ))
         };
         let shown = format!("`{} {}`", told.title, words.join(" "));
@@ -168,7 +168,8 @@ impl Own {
 
 impl Accounts for Own {
     fn logins(&self) -> Vec<Login> {
-        let Some((agent, Words { title, .. })) = self.agent() else { return Vec::new() };
+        let Some((cli, Words { title, .. })) = self.agent() else { return Vec::new() };
+        let agent = cli.name();
         vec![
             Login {
                 id: format!("{agent}-login"),
@@ -197,12 +198,13 @@ impl Accounts for Own {
 /// Becomes the agent's own login.
 fn log_in(agents: &Agents, name: &str, here: &Path) -> Result<Exit, Error> {
     let (agent, _) = agents.choose(name, here)?;
-    let Some(words) = Words::of(&agent) else {
+    let Some(cli) = Cli::named(&agent) else {
         return Err(Error::usage(format!("the agent {agent} needs no login")));
     };
-    let mut spec = Spec::new(agents.program(&agent, here)?, here);
+    let words = Words::of(cli);
+    let mut spec = Spec::new(agents.program(cli, here)?, here);
     spec.args = words.log_in.iter().map(Into::into).collect();
-    spec.env = agents.env(&agent);
+    spec.env = agents.env(cli);
     let err = tieline_proc::replace(&spec);
     Err(Error::new(Exit::CannotStart, format!("cannot start the login of {}: {err}", words.title)))
 }

@@ -26,7 +26,7 @@ pub(crate) const NAMES: [&str; 6] =
 
 /// The agents `auto` tries, in this order; after them the engine, if a model is named for it, and at
 /// last the built-in one, which is always there.
-const AUTO: [&str; 2] = ["claude", "codex"];
+const AUTO: [Cli; 2] = [Cli::Claude, Cli::Codex];
 
 /// The socket on which a running tieline hears `tieline notify`.
 pub(crate) const NOTIFY_SOCKET: &str = "TIELINE_NOTIFY_SOCKET";
@@ -49,6 +49,33 @@ pub(crate) struct Agents {
     engine: Arc<OnceLock<Arc<Engine>>>,
 }
 
+/// An agent that is a program with a wire of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cli {
+    Claude,
+    Codex,
+    CodexExec,
+    CodexProto,
+}
+
+impl Cli {
+    /// The one of this name. The others are our own, or speak the Agent Client Protocol.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Self::Claude, Self::Codex, Self::CodexExec, Self::CodexProto];
+        all.into_iter().find(|cli| cli.name() == name)
+    }
+
+    /// The name users give it, which is that of its table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::CodexExec => "codex-exec",
+            Self::CodexProto => "codex-proto",
+        }
+    }
+}
+
 /// A program that speaks with us, and where it may be.
 struct Program {
     title: &'static str,
@@ -61,7 +88,7 @@ struct Program {
 }
 
 impl Program {
-    fn of(agent: &str) -> Self {
+    fn of(cli: Cli) -> Self {
         let codex = |named_by| Self {
             title: "Codex",
             file: "codex",
@@ -69,11 +96,11 @@ impl Program {
             own_place: None,
             named_by,
         };
-        match agent {
-            "codex-exec" => codex(&["codex-exec", "codex"]),
-            "codex-proto" => codex(&["codex-proto", "codex"]),
-            "codex" => codex(&["codex"]),
-            _ => Self {
+        match cli {
+            Cli::CodexExec => codex(&["codex-exec", "codex"]),
+            Cli::CodexProto => codex(&["codex-proto", "codex"]),
+            Cli::Codex => codex(&["codex"]),
+            Cli::Claude => Self {
                 title: "Claude Code",
                 file: "claude",
                 package: "@anthropic-ai/claude-code",
@@ -88,6 +115,13 @@ impl Program {
         let own = self.own_place.and_then(|place| Some(home()?.join(place)));
         own.into_iter().chain(usual_places(self.file)).collect()
     }
+}
+
+/// Whether an agent has a program called at the end of each turn.
+#[derive(Debug, Clone, Copy)]
+enum Notified {
+    Perhaps,
+    Never,
 }
 
 /// Where installers put a program.
@@ -152,13 +186,14 @@ impl Agents {
             return Ok((name.to_owned(), None));
         }
         let mut why = "built in".to_owned();
-        for name in AUTO {
-            match self.program(name, workspace) {
+        for cli in AUTO {
+            match self.program(cli, workspace) {
                 Ok(path) => {
-                    return Ok((name.to_owned(), Some(format!("found {}", path.display()))));
+                    let found = format!("found {}", path.display());
+                    return Ok((cli.name().to_owned(), Some(found)));
                 }
                 // What the user named and is not there is a mistake, not a missing agent.
-                Err(failure) if self.is_named(name) => return Err(failure.into()),
+                Err(failure) if self.is_named(cli) => return Err(failure.into()),
                 Err(failure) => why = format!("{why}; {}", failure.message),
             }
         }
@@ -173,8 +208,8 @@ impl Agents {
 
     /// An agent's program: what the user named, else its name in `PATH`, else where its installers
     /// put it.
-    pub(crate) fn program(&self, agent: &str, workspace: &Path) -> Result<PathBuf, Failure> {
-        let program = Program::of(agent);
+    pub(crate) fn program(&self, cli: Cli, workspace: &Path) -> Result<PathBuf, Failure> {
+        let program = Program::of(cli);
         let failure = |message: String| Failure::new(FailureCode::AgentNotFound, message);
         if let Some((place, named)) = self.named(&program) {
             return self.resolve(&named, workspace).map_err(|err| {
@@ -193,8 +228,8 @@ impl Agents {
     }
 
     /// Whether the user named the program of an agent.
-    pub(crate) fn is_named(&self, agent: &str) -> bool {
-        self.named(&Program::of(agent)).is_some()
+    pub(crate) fn is_named(&self, cli: Cli) -> bool {
+        self.named(&Program::of(cli)).is_some()
     }
 
     /// What the user named, and where.
@@ -210,24 +245,31 @@ impl Agents {
         })
     }
 
-    /// The environment an agent gets.
-    pub(crate) fn env(&self, agent: &str) -> Env {
+    /// The environment a program gets.
+    pub(crate) fn env(&self, cli: Cli) -> Env {
+        match cli {
+            Cli::Claude => self.env_of(cli.name(), claude::OWN_VARIABLES, Notified::Never),
+            Cli::Codex | Cli::CodexExec | Cli::CodexProto => {
+                self.env_of(cli.name(), codex::OWN_VARIABLES, Notified::Perhaps)
+            }
+        }
+    }
+
+    fn env_of(&self, agent: &str, own: &[&str], notified: Notified) -> Env {
         let config = self.config.agent(agent);
-        let is_acp = agent.starts_with(acp::PREFIX);
-        let own = match agent {
-            "claude" => claude::OWN_VARIABLES,
-            _ if is_acp => acp::find(agent).map_or(&[][..], |known| known.own_variables),
-            _ => codex::OWN_VARIABLES,
-        };
         let mut env = Env::inherited(own, &config.pass.unwrap_or_default());
-        if agent == "claude" || is_acp {
-            // It would take itself for a part of the session tieline was started from.
-            env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT").remove(NOTIFY_SOCKET);
-        } else if let Some(socket) = &self.notify {
-            env.set(NOTIFY_SOCKET, socket);
-        } else {
-            // The one we were started with is somebody else's.
-            env.remove(NOTIFY_SOCKET);
+        match (notified, &self.notify) {
+            (Notified::Never, _) => {
+                // It would take itself for a part of the session tieline was started from.
+                env.remove("CLAUDECODE").remove("CLAUDE_CODE_ENTRYPOINT").remove(NOTIFY_SOCKET);
+            }
+            (Notified::Perhaps, Some(socket)) => {
+                env.set(NOTIFY_SOCKET, socket);
+            }
+            (Notified::Perhaps, None) => {
+                // The one we were started with is somebody else's.
+                env.remove(NOTIFY_SOCKET);
+            }
         }
         for (name, value) in config.env.unwrap_or_default() {
             env.set(name, value);
@@ -247,7 +289,9 @@ impl Agents {
     fn speaker(&self, name: &str, workspace: &Path) -> Result<AcpAgent, Failure> {
         let (program, args) = self.command_line(name, workspace)?;
         let preamble = self.config.agent(name).preamble.unwrap_or_default();
-        Ok(AcpAgent { name: name.to_owned(), program, args, env: self.env(name), preamble })
+        let own = acp::find(name).map_or(&[][..], |known| known.own_variables);
+        let env = self.env_of(name, own, Notified::Never);
+        Ok(AcpAgent { name: name.to_owned(), program, args, env, preamble })
     }
 
     /// The program of such an agent and its arguments.
@@ -325,9 +369,9 @@ impl Agents {
     fn claude(&self, workspace: &Path) -> Result<Claude, Failure> {
         let config = self.config.agent("claude");
         Ok(Claude {
-            program: self.program("claude", workspace)?,
+            program: self.program(Cli::Claude, workspace)?,
             args: config.args.unwrap_or_default(),
-            env: self.env("claude"),
+            env: self.env(Cli::Claude),
             lifetime: config.lifetime,
             preamble: config.preamble.unwrap_or_default(),
             name: "claude",
@@ -345,17 +389,17 @@ impl Agents {
         Ok(Arc::clone(self.engine.get_or_init(|| engine)))
     }
 
-    fn codex(&self, agent: &str, workspace: &Path) -> Result<Codex, Failure> {
-        let config = self.config.agent(agent);
+    fn codex(&self, cli: Cli, workspace: &Path) -> Result<Codex, Failure> {
+        let config = self.config.agent(cli.name());
         // Without a socket of ours nobody would hear it.
         let notify = match config.notify.unwrap_or_default() && self.notify.is_some() {
             true => Some(vec![ourselves()?.display().to_string(), "notify".to_owned()]),
             false => None,
         };
         Ok(Codex {
-            program: self.program(agent, workspace)?,
+            program: self.program(cli, workspace)?,
             args: config.args.unwrap_or_default(),
-            env: self.env(agent),
+            env: self.env(cli),
             preamble: config.preamble.unwrap_or_default(),
             notify,
             versions: Arc::clone(&self.versions),
@@ -365,14 +409,18 @@ impl Agents {
 
 impl Registry for Agents {
     fn agent(&self, name: &str, workspace: &Path) -> Result<Arc<dyn Agent>, Failure> {
+        if let Some(cli) = Cli::named(name) {
+            return Ok(match cli {
+                Cli::Claude => Arc::new(self.claude(workspace)?),
+                Cli::Codex => {
+                    let seats = self.config.agent(name).shared.unwrap_or(1);
+                    Arc::new(CodexApp { codex: self.codex(cli, workspace)?, seats })
+                }
+                Cli::CodexExec => Arc::new(CodexExec { codex: self.codex(cli, workspace)? }),
+                Cli::CodexProto => Arc::new(CodexProto { codex: self.codex(cli, workspace)? }),
+            });
+        }
         match name {
-            "claude" => Ok(Arc::new(self.claude(workspace)?)),
-            "codex" => {
-                let seats = self.config.agent(name).shared.unwrap_or(1);
-                Ok(Arc::new(CodexApp { codex: self.codex(name, workspace)?, seats }))
-            }
-            "codex-exec" => Ok(Arc::new(CodexExec { codex: self.codex(name, workspace)? })),
-            "codex-proto" => Ok(Arc::new(CodexProto { codex: self.codex(name, workspace)? })),
             "engine" => Ok(self.engine()?),
             "demo" => {
                 let mut settings = engine::demo(&self.config, self.data_dir.as_deref());
@@ -405,7 +453,10 @@ pub(crate) fn check_name(name: &str, more: &[&str]) -> Result<(), Error> {
 
 /// Whether an agent speaks one of Codex's wires, and so knows its policies and its notify program.
 pub(crate) fn is_codex(name: &str) -> bool {
-    matches!(name, "codex" | "codex-exec" | "codex-proto")
+    match Cli::named(name) {
+        Some(Cli::Codex | Cli::CodexExec | Cli::CodexProto) => true,
+        Some(Cli::Claude) | None => false,
+    }
 }
 
 /// Whether an agent is our own engine, on a model or on a script.
@@ -442,4 +493,21 @@ fn expand_home(program: &str) -> String {
         (Some(rest), Some(home)) => home.join(rest).display().to_string(),
         _ => program.to_owned(),
     }
+}
+
+#[test]
+fn a_name_that_nobody_has_is_no_program_of_another() {
+    let agents = Agents::new(&Config::default());
+    for name in ["nobody", "", "Claude", "codex-", "auto"] {
+        assert_eq!(Cli::named(name), None, "{name}");
+        let Err(failure) = agents.agent(name, Path::new("/")) else { panic!("{name} is an agent") };
+        assert_eq!(failure.code, FailureCode::AgentNotFound, "{name}");
+        assert!(failure.message.contains("unknown agent"), "{name}: {failure}");
+        assert!(check_name(name, &[]).is_err(), "{name}");
+    }
+    // The programs are those of the names that are not our own agents'.
+    let named: Vec<&str> =
+        NAMES.iter().copied().filter(|name| Cli::named(name).is_some()).collect();
+    assert_eq!(named, NAMES[..4]);
+    assert!(NAMES.iter().all(|name| Cli::named(name).is_some() != is_engine(name)));
 }

@@ -12,7 +12,7 @@ use tieline_front::task::state::{Letter, TaskId};
 use tieline_hub::Registry;
 use tieline_store::Store;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, Cli};
 use crate::args::{Global, McpArgs, TaskRunArgs};
 use crate::config::{self, Config};
 use crate::error::Error;
@@ -219,7 +219,7 @@ impl Own {
             && let Some(other) = another(client)
             && self.agents.program(other, cwd).is_ok()
         {
-            return Ok(other.to_owned());
+            return Ok(other.name().to_owned());
         }
         let (name, _) = self.agents.choose(&name, cwd).map_err(refused)?;
         self.agents.agent(&name, cwd).map_err(|failure| refused(failure.into()))?;
@@ -273,11 +273,11 @@ fn view(id: TaskId, seen: Seen) -> View {
 }
 
 /// Who a client would rather delegate to than to itself.
-fn another(client: Option<&str>) -> Option<&'static str> {
+fn another(client: Option<&str>) -> Option<Cli> {
     let client = client?.to_ascii_lowercase();
     match (client.contains("claude"), client.contains("codex")) {
-        (true, _) => Some("codex"),
-        (_, true) => Some("claude"),
+        (true, _) => Some(Cli::Codex),
+        (_, true) => Some(Cli::Claude),
         _ => None,
     }
 }

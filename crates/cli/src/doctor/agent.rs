@@ -7,23 +7,23 @@ use tieline_agent::acp;
 use tieline_proc::{Env, Output, RunLimits, Spec};
 
 use super::{Check, State};
-use crate::agents::Agents;
+use crate::agents::{Agents, Cli};
 
 /// How long `--version` may take.
 const LIMITS: RunLimits = RunLimits { timeout: Duration::from_secs(10), max_output: 16 * 1024 };
 
 pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
     let workspace = std::env::current_dir().unwrap_or_else(|_| "/".into());
-    match agents.program("claude", &workspace) {
+    match agents.program(Cli::Claude, &workspace) {
         Err(failure) => {
-            let is_named = agents.is_named("claude");
+            let is_named = agents.is_named(Cli::Claude);
             let state = if is_named { State::Bad } else { State::Missing };
             let mut check = Check::new("agents", "claude", state, failure.message);
             check.advice = failure.hint;
             checks.push(check);
         }
         Ok(program) => {
-            let env = agents.env("claude");
+            let env = agents.env(Cli::Claude);
             checks.push(version(&program, env.clone()).await);
             checks.push(login(&env));
         }

@@ -6,23 +6,24 @@ use tieline_agent::codex::{FIRST_APP_SERVER, LAST_PROTO, Version};
 use tieline_proc::Env;
 
 use super::{Check, State};
-use crate::agents::Agents;
+use crate::agents::{Agents, Cli};
 
-const AGENTS: [&str; 3] = ["codex", "codex-exec", "codex-proto"];
+const PROGRAMS: [Cli; 3] = [Cli::Codex, Cli::CodexExec, Cli::CodexProto];
 
 pub(super) async fn check(agents: &Agents, workspace: &Path, checks: &mut Vec<Check>) {
     let mut found = None;
-    for agent in AGENTS {
-        match agents.program(agent, workspace) {
+    for cli in PROGRAMS {
+        let agent = cli.name();
+        match agents.program(cli, workspace) {
             Err(failure) => {
-                let is_named = agents.is_named(agent);
+                let is_named = agents.is_named(cli);
                 let state = if is_named { State::Bad } else { State::Missing };
                 let mut check = Check::new("agents", agent, state, failure.message);
                 check.advice = failure.hint;
                 checks.push(check);
             }
             Ok(program) => {
-                let env = agents.env(agent);
+                let env = agents.env(cli);
                 checks.push(version(agents, agent, &program, &env).await);
                 found.get_or_insert(env);
             }

@@ -18,8 +18,8 @@ fn an_id_is_made_of_the_first_words() {
 
 #[test]
 fn nobody_delegates_to_itself_by_default() {
-    assert_eq!(another(Some("claude-code")), Some("codex"));
-    assert_eq!(another(Some("codex-mcp-client")), Some("claude"));
+    assert_eq!(another(Some("claude-code")), Some(Cli::Codex));
+    assert_eq!(another(Some("codex-mcp-client")), Some(Cli::Claude));
     assert_eq!(another(Some("Zed")), None);
     assert_eq!(another(None), None);
 }
