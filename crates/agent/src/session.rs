@@ -11,7 +11,7 @@ use tieline_wire::ndjson::{self, Framer, Line};
 use crate::alarm::Alarm;
 use crate::chore::{ChoreId, ChoreNews};
 use crate::driver::{Driver, ExitInfo, Refused, Takes};
-use crate::ledger::{Ledger, Output, TurnEnd, UNREAD};
+use crate::ledger::{Ledger, OpenItem, Output, TurnEnd, UNREAD};
 
 /// What stands for an answer that is not to be shown.
 const MASK: &str = "[secret]";
@@ -275,9 +275,10 @@ impl Session {
 
     /// Whether silence is the end of a turn: then nothing of it is under way that takes its time.
     pub fn ends_in_silence(&self) -> bool {
-        let is_busy = self.ledger.open_items().iter().any(|open| !open.is_text())
-            || self.ledger.open_requests().next().is_some();
-        !is_busy && self.driver.ends_in_silence()
+        // Few wires have to look at what is open.
+        self.driver.ends_in_silence()
+            && self.ledger.open_items().iter().all(OpenItem::is_text)
+            && self.ledger.open_requests().next().is_none()
     }
 
     /// Ends a turn of which the wire does not say that it is over.
