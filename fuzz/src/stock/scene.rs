@@ -87,11 +87,16 @@ fn chain(input: &mut Vec<u8>, rng: &mut Rng) {
     let parents: Vec<&Field> = all.iter().filter(|field| is_parent(input, field)).collect();
     let Some(parent) = rng.choice(parents).cloned() else { return };
     let line = scan::line_at(input, parent.key.start);
+    // A string that has lost its end goes on in other lines.
+    let is_within = |it: &Field| line.contains(&it.key.start) && it.value.end <= line.end;
     let own: Vec<&Field> = all
         .iter()
-        .filter(|it| is_id(input, it) && !is_parent(input, it) && line.contains(&it.key.start))
+        .filter(|it| is_id(input, it) && !is_parent(input, it) && is_within(it))
         .collect();
     let Some(id) = rng.choice(own).cloned() else { return };
+    if !is_within(&parent) {
+        return;
+    }
     let room = LONGEST.saturating_sub(input.len()) / line.len().max(1);
     let n_links = (1usize << rng.u8(1..10)).min(room);
     let is_ring = rng.bool();

@@ -33,6 +33,17 @@ fn a_thing_may_be_its_own_parent_or_one_of_a_ring() {
 }
 
 #[test]
+fn strings_without_an_end_are_no_trouble() {
+    for cut in 0..SCENE.len() {
+        for seed in 0..50 {
+            let mut scene = SCENE.to_vec();
+            scene.remove(cut);
+            change(&mut scene, &mut Rng::with_seed(seed));
+        }
+    }
+}
+
+#[test]
 fn starts_and_ends_are_missing_or_come_twice() {
     becomes(drop_edge, "\"b\"}}\n{\"type\":\"completed\"}\n");
     becomes(double_edge, "{\"type\":\"completed\"}\n{\"type\":\"completed\"}\n");
