@@ -105,7 +105,24 @@ impl From<store::Error> for Error {
                 format!("{text}; make room, for example with `tieline gc --max-age 30`"),
             ),
             E::NoHome => Self::new(Exit::Store, format!("{text}; set one of them or use --store")),
-            E::LooseDirectory { .. } => Self::new(Exit::Store, text),
+            E::LooseDirectory { .. } | E::Unreadable { .. } | E::Gone { .. } => {
+                Self::new(Exit::Store, text)
+            }
+            E::NotADirectory { .. } => {
+                Self::new(Exit::Store, format!("{text}; choose a directory with --store"))
+            }
+            E::NotAFile { .. } => Self::new(
+                Exit::Store,
+                format!("{text}; nothing was changed; choose another directory with --store"),
+            ),
+            E::ReadOnly { .. } => Self::new(
+                Exit::Store,
+                format!(
+                    "{text}; `tieline list`, `show` and `export` can read it; choose another one \
+                         with --store to go on"
+                ),
+            ),
+            E::RelativeHome { .. } => Self::usage(format!("{text}; set it to one, or use --store")),
             _ => Self::new(Exit::Store, format!("{text}; `tieline doctor` looks closer")),
         }
     }
@@ -121,7 +138,11 @@ impl From<hub::Error> for Error {
             }
             hub::Error::Lost(_) => Self::new(
                 Exit::Store,
-                format!("{}; what was shown is kept: make room and say it again", chain(&err)),
+                format!(
+                    "{}; what can be done about the store is told by `tieline doctor`; then say it \
+                     again",
+                    chain(&err)
+                ),
             ),
             _ => Self::new(Exit::Failed, chain(&err)),
         }

@@ -12,12 +12,12 @@ use crate::args::{DirectionArg, ExportArgs, ExportFormat, Global};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::{stdout, tell};
-use crate::run::open_store;
+use crate::run::open_store_to_read;
 use crate::show::each_event;
 
 /// Writes a conversation to a file or the standard output.
 pub(crate) fn export(global: &Global, args: &ExportArgs) -> Result<Exit, Error> {
-    let store = open_store(global)?;
+    let store = open_store_to_read(global)?;
     // An unknown key must not leave an empty file behind.
     store
         .conversation(&args.key)?

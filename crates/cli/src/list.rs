@@ -10,7 +10,7 @@ use crate::args::{Global, ListArgs};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::print;
-use crate::run::open_store;
+use crate::run::open_store_to_read;
 
 /// A conversation as programs read it.
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
     if let Some(agent) = &args.agent {
         check_name(agent, &[])?;
     }
-    let store = open_store(global)?;
+    let store = open_store_to_read(global)?;
     let filter = Filter { agent: args.agent.clone(), ..Filter::default() };
     let conversations = store.conversations(&filter)?;
     if args.json {

@@ -221,10 +221,18 @@ pub(crate) fn runtime() -> Result<Runtime, Error> {
 /// Where the store lies.
 pub(crate) fn store_dir(global: &Global) -> Result<PathBuf, Error> {
     match global.store.as_ref().filter(|dir| !dir.as_os_str().is_empty()) {
+        // A path on the command line is read where it was typed; one of the environment is not.
+        Some(dir) if dir.is_relative() && is_of_environment(dir) => {
+            Err(tieline_store::Error::RelativeHome { path: dir.clone() }.into())
+        }
         Some(dir) => std::path::absolute(dir)
             .map_err(|err| Error::usage(format!("--store {}: {err}", dir.display()))),
         None => Ok(tieline_store::default_dir()?),
     }
+}
+
+fn is_of_environment(dir: &Path) -> bool {
+    std::env::var_os("TIELINE_HOME").is_some_and(|home| Path::new(&home) == dir)
 }
 
 pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
@@ -233,6 +241,15 @@ pub(crate) fn open_store(global: &Global) -> Result<Store, Error> {
         tracing::warn!(%err, "a stop by the terminal may hold up other processes");
     }
     Ok(Store::open(&store_dir(global)?, tieline_store::Options::default())?)
+}
+
+/// For commands that only show what is there. They do so where nothing can be written, too.
+pub(crate) fn open_store_to_read(global: &Global) -> Result<Store, Error> {
+    let store = Store::open_to_read(&store_dir(global)?, tieline_store::Options::default())?;
+    if store.is_read_only() {
+        tracing::info!(dir = %store.dir().display(), "the store can only be read");
+    }
+    Ok(store)
 }
 
 pub(crate) fn limits(config: &Config, agent: &str, turn_timeout: Option<Duration>) -> Limits {

@@ -11,14 +11,14 @@ use crate::args::{Global, ShowArgs};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::stdout;
-use crate::run::{has_colors, open_store, width};
+use crate::run::{has_colors, open_store_to_read, width};
 
 /// How many events are read at once.
 const PAGE: usize = 256;
 
 /// Shows a conversation.
 pub(crate) fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Error> {
-    let store = open_store(global)?;
+    let store = open_store_to_read(global)?;
     let mut out = stdout();
     if args.json {
         store.export_events(&args.key, &mut out)?;

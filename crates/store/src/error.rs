@@ -123,6 +123,46 @@ pub enum Error {
         /// Its mode.
         mode: u32,
     },
+    /// Where the store should be is something else.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// Where a file of the store should be is something else.
+    #[error("{} is not a file but a link, a device or a directory", path.display())]
+    NotAFile {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// What was asked writes, and the store can only be read.
+    #[error("the store {} cannot be written", path.display())]
+    ReadOnly {
+        /// Its directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The store cannot be written, and as it is it cannot be read either.
+    #[error("the store {} cannot be written, which reading it would need: {why}", path.display())]
+    Unreadable {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+    /// The database that was opened is not there any more. What was written since is lost with it.
+    #[error("the store {} was deleted or moved while it was in use; nothing more is kept", path.display())]
+    Gone {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// `TIELINE_HOME` depends on where one stands.
+    #[error("TIELINE_HOME is {}, which is not an absolute path", path.display())]
+    RelativeHome {
+        /// Its value.
+        path: PathBuf,
+    },
     /// No environment variable says where the data goes.
     #[error("none of TIELINE_HOME, XDG_DATA_HOME and HOME is set to an absolute path")]
     NoHome,

@@ -6,16 +6,17 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use tieline_event::Timestamp;
 
 use crate::error::Error;
-use crate::files::{OWNERS, create_private};
+use crate::files::OWNERS;
+use crate::private::create_private;
 
 /// A process that holds conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,7 +175,9 @@ enum State {
 }
 
 fn probe(path: &Path, mode: Probe) -> io::Result<State> {
-    let file = match OpenOptions::new().read(true).open(path) {
+    let how = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(how.bits().cast_signed()).open(path)
+    {
         Ok(file) => file,
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(State::Gone),
         Err(err) => return Err(err),
@@ -187,7 +190,10 @@ fn probe(path: &Path, mode: Probe) -> io::Result<State> {
     }
     if mode == Probe::Remove {
         match std::fs::remove_file(path) {
-            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            // Where only reading is possible, dead owners stay.
+            Err(err) if err.kind() != io::ErrorKind::NotFound => {
+                tracing::debug!(path = %path.display(), %err, "a dead owner's file stays");
+            }
             _ => {}
         }
     }

@@ -56,17 +56,27 @@ pub enum RequestState {
 /// How many idle connections are kept.
 const IDLE: usize = 4;
 
+/// Whether others may write what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// Readers and writers heed each other's locks.
+    Live,
+    /// Nobody can write, and locks cannot be taken.
+    Still,
+}
+
 /// Connections that only read. They see what is committed and never hold up the writer.
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: PathBuf,
     options: Options,
+    sight: Sight,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl Readers {
-    pub(crate) fn new(path: PathBuf, options: Options) -> Self {
-        Self { path, options, idle: Mutex::default() }
+    pub(crate) fn new(path: PathBuf, options: Options, sight: Sight) -> Self {
+        Self { path, options, sight, idle: Mutex::default() }
     }
 
     /// Closes the idle connections.
@@ -81,9 +91,8 @@ impl Readers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => {
-                schema::open_reader(&self.path, &self.options).map_err(|err| err.at(&self.path))?
-            }
+            None => schema::open_reader(&self.path, &self.options, self.sight)
+                .map_err(|err| err.at(&self.path))?,
         };
         let result = read(&connection).map_err(|err| err.at(&self.path));
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,12 +1,15 @@
 //! Connections and the schema.
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::Options;
 use crate::error::Error;
+use crate::files::{is_empty, with_suffix};
 use crate::owner::{self, Owner};
+use crate::read::Sight;
 use crate::wait::wait_for_others;
 
 #[cfg(test)]
@@ -64,11 +67,63 @@ pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Connection, 
 }
 
 /// Opens a connection that only reads.
-pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, Error> {
+pub(crate) fn open_reader(
+    path: &Path,
+    options: &Options,
+    sight: Sight,
+) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = match sight {
+        Sight::Live => Connection::open_with_flags(path, flags)?,
+        Sight::Still => {
+            Connection::open_with_flags(still(path), flags | OpenFlags::SQLITE_OPEN_URI)?
+        }
+    };
     configure(&connection, options, options.cache_kib / 4)?;
     Ok(connection)
+}
+
+/// How a database can be read where nothing can be written.
+pub(crate) fn sight(database: &Path) -> Result<Sight, Error> {
+    let log = with_suffix(database, "-wal");
+    if !log.exists() || is_empty(&log) {
+        return Ok(Sight::Still);
+    }
+    if with_suffix(database, "-shm").exists() {
+        return Ok(Sight::Live);
+    }
+    let why = "a process that was killed left a log without an index; copy the store to where it can \
+               be written, and use --store";
+    Err(Error::Unreadable { path: dir_of(database), why })
+}
+
+/// Whether a database that cannot be written is ours, and of a schema that can be read as it is.
+pub(crate) fn check_readable(connection: &Connection, path: &Path) -> Result<(), Error> {
+    if check(connection, path)? == VERSION {
+        return Ok(());
+    }
+    let why = "an older version wrote it, and its database must be brought up to date first; copy the \
+               store to where it can be written, and use --store";
+    Err(Error::Unreadable { path: dir_of(path), why })
+}
+
+fn dir_of(database: &Path) -> PathBuf {
+    database.parent().unwrap_or(database).to_owned()
+}
+
+/// The address of a database that does not change, as SQLite reads it.
+fn still(path: &Path) -> String {
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                address.push(char::from(*byte));
+            }
+            _ => address.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    address.push_str("?immutable=1");
+    address
 }
 
 fn configure(connection: &Connection, options: &Options, cache_kib: u32) -> Result<(), Error> {

@@ -14,18 +14,18 @@ use crate::check::{self, Stats};
 use crate::commit::{Commit, block_on};
 use crate::conversation::{self, Conversation, Filter, NewConversation};
 use crate::error::{Error, Rejected};
-use crate::files::{self, DATABASE};
+use crate::files::{self, DATABASE, Identity};
 use crate::frame::FrameRef;
 use crate::lease::{self, Claim, Lease, Leases};
 use crate::mail::{self, LetterId};
 use crate::owner::{self, Owner, Probe, Registration};
 use crate::packer::Packer;
 use crate::prune::{self, GcOptions, GcReport};
-use crate::read::{self, Readers, StoredEvent, StoredRequest};
+use crate::read::{self, Readers, Sight, StoredEvent, StoredRequest};
 use crate::remove::{self, Deleted};
 use crate::upkeep::{Capped, Upkeep};
 use crate::writer::{self, Append, Desk, Job};
-use crate::{Options, gate, schema, segment};
+use crate::{Options, gate, private, schema, segment};
 
 /// The store. Clones share one writer; dropping the last one writes what is queued and waits for
 /// it.
@@ -68,17 +68,28 @@ impl Store {
         let connection = {
             let _inside = gate::enter();
             let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+            private::make_dir(dir)?;
+            if let Some(source) = files::read_only(dir, &database) {
+                return Err(Error::ReadOnly { path: dir.to_owned(), source });
+            }
             // Nor two processes: they would find each other's database half made.
             let _alone = files::alone_in(dir, options.busy_timeout);
-            files::prepare_dir(dir)?;
+            private::make_owners(dir)?;
             files::prepare_database(&database)?;
-            schema::open_writer(&database, &options).map_err(|err| err.at(&database))?
+            let connection =
+                schema::open_writer(&database, &options).map_err(|err| err.at(&database))?;
+            // Only now is it known to be ours.
+            files::make_database_private(&database)?;
+            connection
         };
+        let identity =
+            Identity::of(&database).map_err(|_| Error::Gone { path: database.clone() })?;
         let room_units = u32::try_from(options.queue_bytes / ROOM_UNIT).unwrap_or(u32::MAX).max(1);
         let (jobs, queue) = mpsc::channel();
-        let readers = Readers::new(database.clone(), options.clone());
+        let readers = Readers::new(database.clone(), options.clone(), Sight::Live);
         let desk = Desk {
             database: database.clone(),
+            identity,
             connection,
             packer: Packer::default(),
             segment_bytes: options.segment_bytes,
@@ -99,6 +110,39 @@ impl Store {
             leases: Leases::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Opens a store that is only read, where nothing can be written; elsewhere the same as
+    /// [`open`](Self::open). Whatever writes is then refused with [`Error::ReadOnly`].
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); [`Error::Unreadable`] when it cannot be read as it is.
+    pub fn open_to_read(dir: &Path, options: Options) -> Result<Self, Error> {
+        match Self::open(dir, options.clone()) {
+            Err(Error::ReadOnly { .. }) if dir.join(DATABASE).exists() => {}
+            result => return result,
+        }
+        let database = dir.join(DATABASE);
+        let sight = schema::sight(&database)?;
+        let readers = Readers::new(database.clone(), options, sight);
+        readers.with(|connection| schema::check_readable(connection, &database))?;
+        let inner = Inner {
+            dir: dir.to_owned(),
+            database,
+            readers,
+            jobs: None,
+            room: Arc::new(Semaphore::new(1)),
+            room_units: 1,
+            writer: None,
+            registration: Mutex::default(),
+            leases: Leases::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Whether nothing can be written.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.jobs.is_none()
     }
 
     /// Renames a database that [`open`](Self::open) refused, with its log, so that the next `open`
@@ -186,7 +230,7 @@ impl Store {
         let units = self.inner.units(&batch);
         match Arc::clone(&self.inner.room).acquire_many_owned(units).await {
             Ok(room) => self.inner.queue(claim, batch, room),
-            Err(_) => closed(batch),
+            Err(_) => refused(batch, Error::Closed),
         }
     }
 
@@ -419,7 +463,7 @@ impl Inner {
         let append = Append { claim: claim.clone(), batch: Box::new(batch), reply, room };
         match self.send(Job::Append(append)) {
             Ok(()) => commit,
-            Err(Job::Append(append)) => closed(*append.batch),
+            Err(Job::Append(append)) => refused(*append.batch, self.no_writer()),
             Err(Job::Run(_) | Job::Upkeep(_)) => commit,
         }
     }
@@ -432,16 +476,28 @@ impl Inner {
         }
     }
 
+    /// Why a job has nobody to do it.
+    fn no_writer(&self) -> Error {
+        match self.jobs {
+            Some(_) => Error::Closed,
+            None => Error::ReadOnly {
+                path: self.dir.clone(),
+                source: std::io::ErrorKind::ReadOnlyFilesystem.into(),
+            },
+        }
+    }
+
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Desk) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, result) = oneshot::channel();
         let work = move |desk: &mut Desk| {
+            let result = desk.is_in_place().and_then(|()| work(desk));
             // The caller is on the other end until it has its answer.
-            drop(reply.send(work(desk)));
+            drop(reply.send(result));
         };
-        self.send(Job::Run(Box::new(work))).map_err(|_| Error::Closed)?;
+        self.send(Job::Run(Box::new(work))).map_err(|_| self.no_writer())?;
         block_on(result).unwrap_or(Err(Error::Closed)).map_err(|err| err.at(&self.database))
     }
 }
@@ -459,8 +515,8 @@ impl Drop for Inner {
     }
 }
 
-fn closed(batch: Batch) -> Commit {
+fn refused(batch: Batch, error: Error) -> Commit {
     let (reply, commit) = Commit::channel();
-    drop(reply.send(Err(Rejected { error: Error::Closed, batch: Some(Box::new(batch)) })));
+    drop(reply.send(Err(Rejected { error, batch: Some(Box::new(batch)) })));
     commit
 }

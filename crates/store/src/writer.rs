@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::batch::Batch;
 use crate::error::{Error, Rejected};
+use crate::files::Identity;
 use crate::group::{Group, Verdict};
 use crate::lease::Claim;
 use crate::packer::Packer;
@@ -44,6 +45,8 @@ pub(crate) struct Append {
 /// What the writer works with.
 pub(crate) struct Desk {
     pub(crate) database: PathBuf,
+    /// The file that was opened under that name.
+    pub(crate) identity: Identity,
     pub(crate) connection: Connection,
     pub(crate) packer: Packer,
     pub(crate) segment_bytes: usize,
@@ -174,12 +177,21 @@ impl Desk {
         n_bytes + LOG_PER_COMMIT
     }
 
+    /// A database that was deleted or replaced takes everything, and keeps it from everybody.
+    pub(crate) fn is_in_place(&self) -> Result<(), Error> {
+        match Identity::of(&self.database) {
+            Ok(identity) if identity == self.identity => Ok(()),
+            _ => Err(Error::Gone { path: self.database.clone() }),
+        }
+    }
+
     fn write(
         &mut self,
         group: &[Append],
         upkeep: &[Upkeep],
     ) -> Result<(Vec<Verdict>, Vec<KeptUp>), Error> {
         let _inside = gate::enter();
+        self.is_in_place()?;
         let step = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut open = Group::new(&step, &mut self.packer, self.segment_bytes);
         let verdicts = group

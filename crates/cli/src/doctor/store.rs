@@ -1,9 +1,9 @@
 //! Whether the store is whole and private.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tieline_store::{Options, Store};
+use tieline_store::{Options, Store, close_to_others};
 
 use super::{Check, State};
 use crate::error::{Error, chain};
@@ -13,14 +13,17 @@ use crate::print::print;
 
 const AREA: &str = "store";
 
+/// The log of the database alone grows to a few megabytes before it is copied.
+const LITTLE_ROOM: u64 = 16 << 20;
+
 pub(super) fn check(dir: &Path, checks: &mut Vec<Check>) {
     if !dir.exists() {
         let detail = format!("{} does not exist yet", dir.display());
         checks.push(Check::new(AREA, "directory", State::Missing, detail));
         return;
     }
-    let loose = repair_modes(dir);
-    let store = match Store::open(dir, Options::default()) {
+    let loose = close_to_others(dir);
+    let store = match Store::open_to_read(dir, Options::default()) {
         Ok(store) => store,
         Err(err) => {
             let text = chain(&err);
@@ -36,7 +39,8 @@ pub(super) fn check(dir: &Path, checks: &mut Vec<Check>) {
             return;
         }
     };
-    checks.push(Check::new(AREA, "directory", State::Good, dir.display().to_string()));
+    checks.push(directory(dir, store.is_read_only()));
+    checks.push(room(dir));
     checks.push(modes(&loose));
     match store.integrity() {
         Ok(problems) if problems.is_empty() => {
@@ -60,6 +64,32 @@ pub(super) fn check(dir: &Path, checks: &mut Vec<Check>) {
     }
 }
 
+fn directory(dir: &Path, is_read_only: bool) -> Check {
+    let shown = dir.display().to_string();
+    match is_read_only {
+        false => Check::new(AREA, "directory", State::Good, shown),
+        true => Check::new(AREA, "directory", State::Bad, format!("{shown} can only be read"))
+            .advice("make it writable, or choose another with --store; list, show and export work"),
+    }
+}
+
+/// Whether there is room for a turn.
+fn room(dir: &Path) -> Check {
+    let name = "room";
+    let free = rustix::fs::statvfs(dir).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < LITTLE_ROOM => {
+            let detail = format!("only {} are free on its disk", size(free));
+            Check::new(AREA, name, State::Bad, detail).advice(
+                "make room there; `tieline gc --max-size 0` drops the raw frames, which needs a \
+                 little room itself",
+            )
+        }
+        Ok(free) => Check::new(AREA, name, State::Good, format!("{} are free", size(free))),
+        Err(err) => Check::new(AREA, name, State::Missing, format!("not known: {err}")),
+    }
+}
+
 /// Renames a store that cannot be opened.
 pub(super) fn set_aside(dir: &Path) -> Result<Exit, Error> {
     match Store::open(dir, Options::default()).and_then(|store| store.integrity()) {
@@ -80,7 +110,7 @@ pub(super) fn set_aside(dir: &Path) -> Result<Exit, Error> {
     }
 }
 
-fn modes(loose: &[(PathBuf, Result<(), String>)]) -> Check {
+fn modes(loose: &[(PathBuf, io::Result<()>)]) -> Check {
     let failed: Vec<String> = loose
         .iter()
         .filter_map(|(path, result)| {
@@ -97,31 +127,4 @@ fn modes(loose: &[(PathBuf, Result<(), String>)]) -> Check {
         (_, false) => Check::new(AREA, name, State::Bad, failed.join("; "))
             .advice("run chmod -R go-rwx on the store"),
     }
-}
-
-/// Makes everything in the store private, and says what was not. Links are left alone.
-fn repair_modes(dir: &Path) -> Vec<(PathBuf, Result<(), String>)> {
-    let mut loose = Vec::new();
-    let mut waiting = vec![dir.to_owned()];
-    // Only a directory that holds a store is ours to change.
-    if !dir.join("tieline.db").exists() {
-        return loose;
-    }
-    while let Some(path) = waiting.pop() {
-        let Ok(metadata) = path.symlink_metadata() else { continue };
-        if metadata.is_symlink() {
-            continue;
-        }
-        if metadata.mode() & 0o077 != 0 {
-            let mode = metadata.mode() & 0o700;
-            let result = std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode));
-            loose.push((path.clone(), result.map_err(|err| err.to_string())));
-        }
-        if metadata.is_dir()
-            && let Ok(entries) = path.read_dir()
-        {
-            waiting.extend(entries.flatten().map(|entry| entry.path()));
-        }
-    }
-    loose
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tieline_event::{BlobRef, ConversationKey, FrameNo, Seq, Timestamp};
 use tieline_store::{
-    Batch, Commit, Direction, FrameBuf, Lease, NewConversation, NewEvent, Options, Store,
+    Batch, Commit, Direction, Filter, FrameBuf, Lease, NewConversation, NewEvent, Options, Store,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -27,11 +27,33 @@ fn main() -> Outcome {
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(mask as _));
             hold(Path::new(dir), "umask")
         }
+        ["read", dir, key] => match read(Path::new(dir), key) {
+            Ok(()) => Ok(()),
+            Err(err) => say(format_args!("{err}")),
+        },
         ["measure", dir] => measure(Path::new(dir)),
         _ => {
-            Err("usage: store-probe hold|write DIR KEY, lock DIR, umask MASK DIR, measure DIR"
+            Err("usage: store-probe hold|write DIR KEY, lock DIR, umask MASK DIR, read DIR KEY, measure DIR"
                 .into())
         }
+    }
+}
+
+/// Reads what can be read, and tries to write.
+fn read(dir: &Path, key: &str) -> Outcome {
+    let store = Store::open_to_read(dir, Options::default())?;
+    if store.is_read_only() {
+        say(format_args!("only read"))?;
+    }
+    for row in store.conversations(&Filter::default())? {
+        say(format_args!("conversation {}", row.key))?;
+        store.holder(&row.key)?;
+    }
+    let key = ConversationKey::new(key)?;
+    say(format_args!("events {}", store.events(&key, Seq(0), 100)?.len()))?;
+    match store.post(&key, "hello".into()) {
+        Err(tieline_store::Error::ReadOnly { .. }) => say(format_args!("post refused")),
+        result => say(format_args!("post {result:?}")),
     }
 }
 

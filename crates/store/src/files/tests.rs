@@ -17,6 +17,7 @@ fn directory_is_the_first_absolute_one_the_environment_names() {
     check(&all[1..], Some("/x/tieline"));
     check(&all[2..], Some("/h/.local/share/tieline"));
     check(&[], None);
+    check(&[("TIELINE_HOME", "here"), ("HOME", "/h")], None);
     check(
         &[("TIELINE_HOME", ""), ("XDG_DATA_HOME", "data"), ("HOME", "/h")],
         Some("/h/.local/share/tieline"),

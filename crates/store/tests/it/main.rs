@@ -17,6 +17,7 @@ mod lease;
 mod locked;
 mod mail;
 #[cfg(test)]
+mod place;
 mod remove;
 #[cfg(test)]
 mod requests;

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Lines};
 use std::ops::ControlFlow;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -112,14 +113,33 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    #[expect(clippy::disallowed_methods, reason = "a probe is killed and never leaves children")]
     pub(crate) fn spawn(args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_store-probe"))
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::start(Path::new(env!("CARGO_BIN_EXE_store-probe")), args, None)
+    }
+
+    /// As somebody without privileges, whose files lie in `dir`.
+    pub(crate) fn spawn_as_nobody(args: &[&str], dir: &Path) -> Self {
+        const NOBODY: u32 = 65534;
+        if !rustix::process::geteuid().is_root() {
+            return Self::spawn(args);
+        }
+        give(dir, NOBODY);
+        // Where anybody can execute it, wherever this checkout lies.
+        let place = dir.parent().unwrap().join("probe");
+        if !place.exists() {
+            std::fs::copy(env!("CARGO_BIN_EXE_store-probe"), &place).unwrap();
+        }
+        Self::start(&place, args, Some(NOBODY))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a probe is killed and never leaves children")]
+    fn start(program: &Path, args: &[&str], user: Option<u32>) -> Self {
+        let mut command = Command::new(program);
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let mut child =
+            command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, lines }
     }
@@ -132,6 +152,14 @@ impl Probe {
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// Gives a directory and what is in it to somebody.
+fn give(path: &Path, user: u32) {
+    std::os::unix::fs::lchown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        path.read_dir().unwrap().for_each(|entry| give(&entry.unwrap().path(), user));
     }
 }
 
