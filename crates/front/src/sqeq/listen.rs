@@ -1,5 +1,6 @@
 //! Sockets: one session for each connection.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -15,8 +16,8 @@ use tieline_wire::sqeq::Event;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{converse, read};
@@ -27,11 +28,15 @@ use super::token::{Token, random_bytes};
 use super::{DRAINING, Error, Options};
 use crate::outbox::Outbox;
 
-/// How many clients there may be at once; more are turned away.
+/// How many clients there may be at once; more wait until one leaves.
 const CLIENTS: usize = 256;
 
+/// How many may be there that have not shown the token yet. They take no place of a client: when one
+/// more comes, the one that has been silent for the longest goes.
+const STRANGERS: usize = 64;
+
 /// How long a client has to show its token.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The longest line of a client that has not shown it.
 const FIRST_LINE: usize = 16 * 1024;
@@ -178,37 +183,39 @@ impl Listener {
     pub async fn serve_until(self, hub: Hub, options: Options, stop: impl Future<Output = ()>) {
         let (stopping, stopped) = watch::channel(false);
         let mut clients = JoinSet::new();
+        let mut strangers = Strangers::default();
         tokio::pin!(stop);
         loop {
-            let taken = async {
-                if clients.len() >= CLIENTS {
-                    clients.join_next().await;
-                }
-                self.accept().await
-            };
+            while clients.try_join_next().is_some() {}
+            let is_full = clients.len() >= CLIENTS;
             let client = tokio::select! {
                 () = &mut stop => break,
-                client = taken => client,
+                client = strangers.admitted() => client,
+                _ = clients.join_next(), if is_full => continue,
+                came = self.accept(), if !is_full => match came {
+                    Ok(Some(Came::Known(client))) => client,
+                    Ok(Some(Came::Stranger(client, token))) => {
+                        strangers.add(client, token);
+                        continue;
+                    }
+                    Ok(None) => continue,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot take a client");
+                        sleep(PAUSE).await;
+                        continue;
+                    }
+                },
             };
-            match client {
-                Ok(Some(client)) => {
-                    let (hub, options, stopped) = (hub.clone(), options.clone(), stopped.clone());
-                    clients.spawn(async move { client.serve(hub, options, stopped).await });
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "cannot take a client");
-                    sleep(PAUSE).await;
-                }
-            }
-            while clients.try_join_next().is_some() {}
+            let (hub, options, stopped) = (hub.clone(), options.clone(), stopped.clone());
+            clients.spawn(async move { client.serve(hub, options, stopped).await });
         }
         stopping.send_replace(true);
+        strangers.leave().await;
         while clients.join_next().await.is_some() {}
     }
 
     /// The next client, unless it may not speak here.
-    async fn accept(&self) -> io::Result<Option<Client>> {
+    async fn accept(&self) -> io::Result<Option<Came>> {
         match &self.socket {
             Socket::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
@@ -218,16 +225,64 @@ impl Listener {
                     return Ok(None);
                 }
                 let (input, output) = stream.into_split();
-                let (input, output) = (Box::new(input), Box::new(output));
-                Ok(Some(Client { input, output, token: None }))
+                Ok(Some(Came::Known(Client::new(input, output))))
             }
             Socket::Tcp(listener, _, token) => {
                 let (stream, _) = listener.accept().await?;
                 // A delta is a small packet that somebody waits for.
                 stream.set_nodelay(true)?;
                 let (input, output) = stream.into_split();
-                let (input, output) = (Box::new(input), Box::new(output));
-                Ok(Some(Client { input, output, token: Some(token.clone()) }))
+                Ok(Some(Came::Stranger(Client::new(input, output), token.clone())))
+            }
+        }
+    }
+}
+
+/// Who connected.
+enum Came {
+    /// It may speak.
+    Known(Client),
+    /// It must show this first.
+    Stranger(Client, Token),
+}
+
+/// Those who have not shown the token yet.
+#[derive(Default)]
+struct Strangers {
+    /// What they do; who has shown it comes out.
+    tasks: JoinSet<Option<Client>>,
+    /// Dropping it sends one away; the one that came first is in front.
+    places: VecDeque<(AbortHandle, oneshot::Sender<()>)>,
+}
+
+impl Strangers {
+    fn add(&mut self, client: Client, token: Token) {
+        self.places.retain(|(task, _)| !task.is_finished());
+        while self.places.len() >= STRANGERS {
+            self.places.pop_front();
+        }
+        let (place, lost) = oneshot::channel();
+        let task = self.tasks.spawn(client.admit(token, lost));
+        self.places.push_back((task, place));
+    }
+
+    /// Sends all of them away.
+    async fn leave(mut self) {
+        self.places.clear();
+        while let Some(left) = self.tasks.join_next().await {
+            if let Ok(Some(client)) = left {
+                client.finish().await;
+            }
+        }
+    }
+
+    /// The next who may speak.
+    async fn admitted(&mut self) -> Client {
+        loop {
+            match self.tasks.join_next().await {
+                Some(Ok(Some(client))) => return client,
+                Some(_) => {}
+                None => std::future::pending().await,
             }
         }
     }
@@ -236,40 +291,60 @@ impl Listener {
 /// One connection.
 struct Client {
     input: Box<dyn AsyncRead + Unpin + Send>,
-    output: Box<dyn AsyncWrite + Unpin + Send>,
-    /// What it must show.
-    token: Option<Token>,
+    outbox: Outbox,
+    writer: JoinHandle<io::Result<()>>,
 }
 
 impl Client {
-    async fn serve(self, hub: Hub, options: Options, mut stopped: watch::Receiver<bool>) {
-        let Self { mut input, output, token } = self;
+    fn new(
+        input: impl AsyncRead + Unpin + Send + 'static,
+        output: impl AsyncWrite + Unpin + Send + 'static,
+    ) -> Self {
         let (outbox, writer) = Outbox::for_socket(output);
+        Self { input: Box::new(input), outbox, writer }
+    }
+
+    /// Waits for the token. Who does not show it is told why and goes.
+    async fn admit(mut self, token: Token, lost: oneshot::Receiver<()>) -> Option<Self> {
+        let refusal = |why: &str| Event { id: "".into(), msg: error(why.to_owned()) };
+        let refusal = tokio::select! {
+            biased;
+            shown = timeout(PATIENCE, shown(&mut self.input, &token)) => match shown {
+                Ok(Ok(())) => return Some(self),
+                Ok(Err(refusal)) => refusal,
+                Err(_) => refusal("the token was not shown in time"),
+            },
+            _ = lost => refusal("others wait to show the token, and this client did not"),
+        };
+        tracing::warn!("a client without the token was turned away");
+        self.outbox.push(&mut refusal.to_line());
+        self.finish().await;
+        None
+    }
+
+    async fn serve(self, hub: Hub, options: Options, mut stopped: watch::Receiver<bool>) {
+        let Self { input, outbox, writer } = self;
         let stop = async move {
             // An error is a listener that is gone.
             drop(stopped.wait_for(|stopped| *stopped).await);
         };
-        let conversing = async {
-            if let Some(token) = token {
-                match timeout(PATIENCE, shown(&mut input, &token)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(refusal)) => {
-                        tracing::warn!("a client without the token was turned away");
-                        return outbox.push(&mut refusal.to_line());
-                    }
-                    Err(_) => return tracing::warn!("a client said nothing in time"),
-                }
-            }
-            let served = converse(hub, options, input, outbox.clone(), End::AtOnce, stop).await;
-            if let Err(error) = served {
-                tracing::debug!(%error, "a connection ended");
-            }
-        };
-        conversing.await;
-        outbox.finish();
-        if timeout(DRAINING, writer).await.is_err() {
-            tracing::debug!("a client does not read");
+        let served = converse(hub, options, input, outbox.clone(), End::AtOnce, stop).await;
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection ended");
         }
+        finish(outbox, writer).await;
+    }
+
+    async fn finish(self) {
+        finish(self.outbox, self.writer).await;
+    }
+}
+
+/// Lets a client read its last lines.
+async fn finish(outbox: Outbox, writer: JoinHandle<io::Result<()>>) {
+    outbox.finish();
+    if timeout(DRAINING, writer).await.is_err() {
+        tracing::debug!("a client does not read");
     }
 }
 

@@ -44,6 +44,30 @@ async fn a_port_speaks_with_nobody_who_does_not_show_the_token() {
 }
 
 #[tokio::test]
+async fn clients_without_the_token_take_no_place_of_one_that_has_it() {
+    let stage = Stage::new();
+    let token = Token::random().unwrap();
+    let secret = token.reveal().to_owned();
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap(), token, false).await.unwrap();
+    let address = listener.address();
+    let stop = std::future::pending();
+    let serving =
+        tokio::spawn(listener.serve_until(stage.hub.clone(), options(&stage, Compat::Seed), stop));
+    let mut silent = Vec::new();
+    for _ in 0..300 {
+        silent.push(Client::tcp(&address).await);
+    }
+    let mut client = Client::tcp(&address).await;
+    client.submit("7", json!({"type": "authenticate", "token": secret})).await;
+    client.configure().await;
+    assert_eq!(client.kinds(), ["session_configured"]);
+    // The first went because others came, and not because their time was over.
+    let told = silent.remove(0).rest().await;
+    assert!(told[0]["msg"]["message"].as_str().unwrap().contains("others wait"), "{told:?}");
+    serving.abort();
+}
+
+#[tokio::test]
 async fn an_address_that_others_can_reach_must_be_wanted() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
         let refused =
