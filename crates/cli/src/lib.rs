@@ -39,14 +39,30 @@ use clap::{CommandFactory, Parser};
 use args::{Cli, Command};
 use error::Error;
 use exit::Exit;
+use print::tell;
 
 /// The whole program.
 pub fn main() -> ExitCode {
     tieline_sandbox::init();
     tieline_proc::init();
-    match carry_out(Cli::parse()) {
+    if let Err(err) = tieline_proc::keep_to_ourselves() {
+        tell(&format!("tieline: what it runs may read its environment: {err}"));
+    }
+    let result = match Cli::try_parse() {
+        Ok(cli) => carry_out(cli),
+        Err(said) => return say(&said),
+    };
+    match result {
         Ok(exit) => exit.into(),
         Err(err) => err.report(),
+    }
+}
+
+/// The help, the version, or what is wrong with the command line.
+fn say(said: &clap::Error) -> ExitCode {
+    match said.print() {
+        Ok(()) => ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(Exit::Usage as u8)),
+        Err(err) => Error::output(&err).report(),
     }
 }
 

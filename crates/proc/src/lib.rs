@@ -23,6 +23,8 @@
 //!   own: those look like what a host left behind.
 //! * An agent sees the file descriptors 0, 1 and 2, has no controlling terminal and leads its own
 //!   session. So does a [`Job`], which may have a new terminal of its own, but never ours.
+//! * After [`keep_to_ourselves`] what we start cannot read our environment or memory, on Linux, unless it
+//!   has privileges we do not have.
 //! * Output that nobody reads never blocks us, and stderr never blocks the agent.
 //!
 //! # Limits
@@ -45,6 +47,7 @@ mod message;
 mod replace;
 mod resolve;
 mod run;
+mod secrecy;
 mod spawner;
 mod spec;
 mod stop;
@@ -63,6 +66,7 @@ pub use job::{Job, JobClosed, Stream, Streams, start_job};
 pub use replace::replace;
 pub use resolve::{resolve, resolve_explicit};
 pub use run::{Output, RunLimits, run};
+pub use secrecy::keep_to_ourselves;
 pub use spawner::set_host_program;
 pub use spec::Spec;
 pub use stop::before_stop;

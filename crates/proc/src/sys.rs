@@ -348,3 +348,15 @@ fn pointers(strings: &[&CStr]) -> Vec<*const c_char> {
 fn check(errno: c_int) -> io::Result<()> {
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
+
+/// Makes a write beyond the limit of a file's size an error (`EFBIG`) and nothing else. A handler that
+/// does nothing, because programs that we become would inherit that a signal is ignored.
+pub(crate) fn survive_file_limit() -> io::Result<()> {
+    extern "C" fn nothing(_: c_int) {}
+    let handler = nothing as extern "C" fn(c_int);
+    // SAFETY: the handler touches nothing, so it may run at any time.
+    match unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
