@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -199,9 +200,13 @@ impl Timestamp {
         self.0
     }
 
-    /// The present, from the system clock.
+    /// The present, from the system clock, whatever that says.
     pub fn now() -> Self {
-        Self(jiff::Timestamp::now().as_millisecond())
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        Self(match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => millis(since),
+            Err(before) => millis(before.duration()).saturating_neg(),
+        })
     }
 }
 

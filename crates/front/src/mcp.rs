@@ -6,6 +6,7 @@
 //! above all, is behind [`Desk`].
 
 mod hangup;
+mod patient;
 mod report;
 mod server;
 mod tools;
@@ -17,10 +18,12 @@ use std::time::Duration;
 
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use tieline_event::{BlobRef, Event, Mode, Seq};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::task::state::{Letter, State, TaskId};
+use patient::Patient;
 
 /// What the server asks of the program around it. Every call may block.
 pub trait Desk: Send + Sync + 'static {
@@ -167,7 +170,8 @@ pub async fn serve(
 ) -> Result<(), Error> {
     let (input, gone) = hangup::watched(input);
     let server = server::Server { desk, options, gone };
-    let running = match server.serve((input, output)).await {
+    let transport = Patient::new(AsyncRwTransport::new_server(input, output));
+    let running = match server.serve(transport).await {
         Ok(running) => running,
         // Whoever says nothing wants nothing.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),

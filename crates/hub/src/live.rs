@@ -383,6 +383,14 @@ fn tail_of(text: &str) -> String {
 }
 
 fn cannot_start(program: &str, error: &tieline_proc::Error) -> Failure {
-    Failure::new(FailureCode::AgentCannotStart, format!("cannot start {program}: {error}"))
+    // What the system said stands behind the error; that it could not be started is said here.
+    let why = match error {
+        tieline_proc::Error::Spawn { source, .. } => source.to_string(),
+        error => match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        },
+    };
+    Failure::new(FailureCode::AgentCannotStart, format!("cannot start {program}: {why}"))
         .hint("run `tieline doctor` to see which agents work here")
 }

@@ -477,3 +477,27 @@ fn a_client_that_passes_no_variables_hides_no_depth() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("already works within 3 tasks"), "{said}");
 }
+
+#[test]
+fn what_is_said_before_a_session_begins_ends_nothing() {
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        },
+    });
+    let early = [
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+        json!({"jsonrpc": "2.0", "id": 7, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 8, "error": {"code": 1, "message": "no"}}),
+        json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        hello,
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ];
+    let lines: String = early.iter().map(|line| format!("{line}\n")).collect();
+    let outcome = Tieline::new().feed(&["mcp"], lines.as_bytes()).succeeds();
+    assert!(outcome.out.contains("serverInfo"), "{outcome:?}");
+}

@@ -17,6 +17,7 @@
 //!
 //! # Limits
 //!
+//! Other file systems that are mounted below the directory are left out, and the measure is partial.
 //! A file that is both ignored and tracked is not seen. A file without a hash (over 256 KiB, or
 //! behind the first 64 MiB) whose time was set back after a change of the same size looks unchanged.
 //! Where a `.gitignore` changed, a whole directory that was moved in from elsewhere is not seen: its

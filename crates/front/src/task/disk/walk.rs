@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
@@ -29,6 +30,8 @@ pub(super) struct Found {
 /// The files below a directory that git would not ignore, in the order of their paths.
 pub(super) struct Walk {
     root: PathBuf,
+    /// The file system of the root. Others are not looked at: below `/` they hold processes and devices.
+    device: u64,
     entries: ignore::Walk,
     /// How many files are yet to be looked at.
     n_left: usize,
@@ -55,11 +58,23 @@ impl Walk {
                         && entry.path().strip_prefix(&base).is_ok_and(&is_wanted)
             })
             .build();
-        Walk { root: root.to_owned(), entries, n_left: n_files, is_cut: false, n_skipped: 0 }
+        let device = root.metadata().map_or(0, |metadata| metadata.dev());
+        Walk {
+            root: root.to_owned(),
+            device,
+            entries,
+            n_left: n_files,
+            is_cut: false,
+            n_skipped: 0,
+        }
     }
 
     fn look(&mut self, entry: &ignore::DirEntry) -> Option<Found> {
         let kind = entry.file_type()?;
+        if kind.is_dir() && entry.metadata().is_ok_and(|it| it.dev() != self.device) {
+            tracing::debug!(path = %entry.path().display(), "another file system was left out");
+            self.n_skipped += 1;
+        }
         if !kind.is_file() && !kind.is_symlink() {
             return None;
         }
@@ -115,6 +130,7 @@ fn builder(root: &Path) -> WalkBuilder {
         .hidden(false)
         .ignore(false)
         .follow_links(false)
+        .same_file_system(true)
         .current_dir(root)
         .sort_by_file_name(std::ffi::OsStr::cmp);
     builder
@@ -182,5 +198,19 @@ impl Reader {
             true => Err(io::ErrorKind::FileTooLarge.into()),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processes_and_devices_are_no_files_of_the_root() {
+        let is_wanted = |path: &Path| path.starts_with("proc");
+        let mut walk = Walk::new(Path::new("/"), 1000, is_wanted);
+        assert_eq!(walk.by_ref().count(), 0);
+        assert_eq!(walk.n_skipped, 1, "it is said that there is more");
     }
 }
