@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use tieline_event::{AskWhen, ConversationKey, Mode, Reach};
 
-use crate::exit;
+use crate::{config, exit};
 
 pub(crate) use apply_patch::ApplyPatchArgs;
 pub(crate) use mcp::McpArgs;
@@ -233,7 +233,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) on_request: Option<OnRequestArg>,
     /// Stop the turn after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(1))]
     pub(crate) timeout: Option<u64>,
     /// Do not wait for tasks that go on in the background after the turn.
     #[arg(long)]
@@ -284,7 +284,7 @@ pub(crate) struct AcpArgs {
     #[arg(long, value_enum, value_name = "WHO")]
     pub(crate) on_request: Option<OnRequestArg>,
     /// Stop a turn after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds(1))]
     pub(crate) timeout: Option<u64>,
     /// Log in to the agent, in this terminal, and end.
     ///
@@ -523,6 +523,11 @@ where
     T: Copy + Send + Sync + std::str::FromStr<Err = String> + 'static,
 {
     PossibleValuesParser::new(all.iter().map(move |it| name(*it))).try_map(|text| text.parse::<T>())
+}
+
+/// Seconds, from so many on. More than a clock can count would be a mistake.
+fn seconds(least: u64) -> impl TypedValueParser<Value = u64> {
+    clap::value_parser!(u64).range(least..=config::MOST_SECONDS)
 }
 
 /// A path that may be empty, as a variable that is set to nothing is.

@@ -21,6 +21,9 @@ mod tests;
 
 pub(crate) use engine::{EngineConfig, ProviderConfig, ServerConfig};
 
+/// The longest time that can be chosen: a hundred years. Clocks do not count much further.
+pub(crate) const MOST_SECONDS: u64 = 100 * 366 * 24 * 3600;
+
 /// What the user wrote down.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Config {
@@ -330,6 +333,10 @@ impl Reader<'_> {
 
     fn seconds(&self, key: &str, value: &Value<'_>) -> Result<Duration, Error> {
         let seconds = self.number(key, value, "a whole number of seconds from 1 on")?;
+        if seconds > MOST_SECONDS {
+            let message = format!("must be at most {MOST_SECONDS}, a hundred years");
+            return Err(self.error(&value.span(), key, &message));
+        }
         Ok(Duration::from_secs(seconds))
     }
 

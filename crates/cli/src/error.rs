@@ -29,11 +29,11 @@ impl Error {
         Self::new(Exit::Usage, message)
     }
 
-    /// Writing our own output failed. Nobody reads a broken pipe, so that one is no failure.
+    /// Writing our own output failed. Whoever closed a pipe knows, and is told nothing.
     pub(crate) fn output(err: &io::Error) -> Self {
         match err.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(Exit::Completed, ""),
-            _ => Self::new(Exit::Failed, format!("cannot write the output: {err}")),
+            io::ErrorKind::BrokenPipe => Self::new(Exit::Output, ""),
+            _ => Self::new(Exit::Output, format!("cannot write the output: {err}")),
         }
     }
 

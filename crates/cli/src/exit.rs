@@ -19,6 +19,7 @@ pub(crate) enum Exit {
     Store = 6,
     Blocked = 7,
     Budget = 8,
+    Output = 9,
 }
 
 /// The table of tasks.
@@ -32,7 +33,8 @@ Exit codes of tasks:
   5  a question is open
   6  trouble with the store: busy, damaged, full
   7  blocked
-  8  the budget is used up";
+  8  the budget is used up
+  9  the output cannot be written: its reader is gone, its disk is full";
 
 /// The table as users read it.
 pub(crate) const TABLE: &str = "\
@@ -43,7 +45,8 @@ Exit codes:
   3  the agent cannot start
   4  interrupted
   5  an answer was needed and nobody was there to give it
-  6  trouble with the store: busy, damaged, full";
+  6  trouble with the store: busy, damaged, full
+  9  the output cannot be written: its reader is gone, its disk is full";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
@@ -54,7 +57,8 @@ impl From<Exit> for ExitCode {
 impl From<&Ending> for Exit {
     fn from(ending: &Ending) -> Self {
         match ending {
-            Ending::Completed | Ending::OutputGone => Self::Completed,
+            Ending::Completed => Self::Completed,
+            Ending::OutputGone => Self::Output,
             Ending::Interrupted => Self::Interrupted,
             Ending::AnswerNeeded => Self::AnswerNeeded,
             Ending::Failed(code) => Self::of_failure(*code),
@@ -67,7 +71,8 @@ impl From<conduct::Ending> for Exit {
         match ending {
             conduct::Ending::Stands(status) => status.into(),
             conduct::Ending::TurnFailed(code) => Self::of_failure(code),
-            conduct::Ending::Interrupted | conduct::Ending::OutputGone => Self::Interrupted,
+            conduct::Ending::Interrupted => Self::Interrupted,
+            conduct::Ending::OutputGone => Self::Output,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::Access;
-use tieline_event::{ConversationKey, Prompt, Seq};
+use tieline_event::{ConversationKey, Prompt, Seq, Timestamp};
 use tieline_front::notify::Socket;
 use tieline_front::run::{self as front, Format, Layout, Look, OnRequest, Tasks, Tty, Voices};
 use tieline_front::sanitize::one_line;
@@ -347,7 +347,10 @@ pub(crate) fn new_key(purpose: &str, n_random: usize) -> Result<ConversationKey,
         suffix.push(char::from(LETTERS.get(at).copied().unwrap_or(b'x')));
         random /= 32;
     }
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let now = Timestamp::now().to_string();
+    let digits = |part: &str| part.chars().filter(char::is_ascii_digit).collect::<String>();
+    let (day, time) = now.split_once('T').unwrap_or((&now, ""));
+    let now = format!("{}-{}", digits(day), digits(time.split('.').next().unwrap_or(time)));
     ConversationKey::new(&format!("{purpose}-{now}-{suffix}"))
         .map_err(|err| Error::usage(err.to_string()))
 }

@@ -69,7 +69,7 @@ fn run(global: &Global, args: &TaskRunArgs) -> Result<Exit, Error> {
     let job = Job { args, config: &config, store: &store };
     let prepared = runtime.block_on(job.prepare(description))?;
     let notify = notify_socket(&config, &store, &[&prepared.agent]);
-    let depth = if args.detached { depth::here() } else { depth::here() + 1 };
+    let depth = depth::here()? + u32::from(!args.detached);
     let agents = Agents::new(&config).remembered_in(store.dir()).at_depth(depth);
     let agents = match &notify {
         Some(socket) => agents.notified_at(socket.path().to_owned()),
@@ -330,7 +330,7 @@ pub(crate) fn detach(
     let here = std::env::current_dir().map_err(|err| failed("this directory", &err))?;
     let mut spec = Spec::new(program, here);
     spec.env = Env::everything();
-    spec.env.set(depth::VARIABLE, (depth::here() + 1).to_string());
+    spec.env.set(depth::VARIABLE, (depth::here()? + 1).to_string());
     let mut word = |word: &str| spec.args.push(word.into());
     word("task");
     word("run");

@@ -92,7 +92,7 @@ pub enum Ending {
     Interrupted,
     /// The agent asked and nobody was there.
     AnswerNeeded,
-    /// Nobody reads the output any more.
+    /// The output cannot be written: nobody reads it any more, or its disk is full.
     OutputGone,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct ProtoArgs {
     #[arg(long, value_enum, default_value = "seed")]
     pub(crate) compat: CompatArg,
     /// Stop a turn after this many seconds.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds(1))]
     pub(crate) timeout: Option<u64>,
     /// Print the JSON Schema of the protocol and end.
     #[arg(long)]

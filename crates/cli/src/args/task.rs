@@ -112,7 +112,7 @@ pub(crate) struct TaskRunArgs {
     ///
     /// By default not at all: the run ends with exit code 5, and the next one goes on with the answer.
     /// In the background a day. On a terminal you are asked.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds(0))]
     pub(crate) wait: Option<u64>,
     /// Return at once; the task goes on without a terminal.
     #[arg(long)]
@@ -193,7 +193,7 @@ pub(crate) struct TaskWaitArgs {
     #[arg(value_name = "TASK_ID")]
     pub(crate) id: TaskId,
     /// Give up after this many seconds, with exit code 4.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = super::seconds(0))]
     pub(crate) timeout: Option<u64>,
 }
 

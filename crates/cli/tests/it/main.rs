@@ -21,11 +21,14 @@ mod help;
 mod keep;
 mod mcp;
 mod notify;
+mod output;
+mod place;
 mod proto;
 mod queue;
 #[cfg(feature = "real-agents")]
 mod real;
 mod run;
+mod secrets;
 mod stopped;
 mod task;
 mod terminal;

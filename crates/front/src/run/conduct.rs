@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::face::Face;
-use super::output::{Output, complain};
+use super::output::{self, Output, complain};
 use super::stop::{Signals, Stop};
 use super::talk::Talk;
 use super::{Ending, Format, Layout, Options, Tasks, ending};
@@ -287,17 +287,21 @@ impl<'a> Run<'a> {
         // What the loop wrote in the meantime comes after; nothing does, and the room is reused.
         out.append(&mut self.face.out);
         self.face.out = out;
+        if let Err(err) = &written {
+            output::failed(err, &mut self.face.err);
+        }
         if !self.face.err.is_empty() {
             complain(&mut self.face.err);
         }
-        match written {
-            Ok(()) => true,
-            Err(err) => {
-                if err.kind() != io::ErrorKind::BrokenPipe {
-                    tracing::error!(%err, "the output failed");
-                }
-                false
-            }
+        written.is_ok()
+    }
+
+    /// Somebody who reads slowly is waited for, unless the person is in a hurry.
+    async fn last_write(&mut self, out: &mut Vec<u8>, is_hurried: bool) -> io::Result<()> {
+        let writing = self.output.write(out);
+        match is_hurried {
+            true => timeout(HURRY, writing).await.unwrap_or(Ok(())),
+            false => writing.await,
         }
     }
 
@@ -319,11 +323,10 @@ impl<'a> Run<'a> {
             return ending;
         }
         let mut out = std::mem::take(&mut self.face.out);
-        if let Ok(Err(err)) = timeout(HURRY, self.output.write(&mut out)).await {
-            if err.kind() == io::ErrorKind::BrokenPipe {
-                return Ending::OutputGone;
-            }
-            tracing::error!(%err, "the output failed");
+        if let Err(err) = self.last_write(&mut out, is_hurried).await {
+            output::failed(&err, &mut self.face.err);
+            complain(&mut self.face.err);
+            return Ending::OutputGone;
         }
         let mut lines = match &self.end {
             Some(end) => ending::ending(end),

@@ -52,6 +52,13 @@ pub(crate) fn complain(buffer: &mut Vec<u8>) {
     buffer.clear();
 }
 
+/// What a person is told when the output cannot be written; of a reader who went away nothing.
+pub(crate) fn failed(err: &io::Error, to: &mut Vec<u8>) {
+    if err.kind() != io::ErrorKind::BrokenPipe {
+        to.extend_from_slice(format!("tieline: cannot write the output: {err}\n").as_bytes());
+    }
+}
+
 fn is_writable(fd: BorrowedFd<'_>) -> bool {
     let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };

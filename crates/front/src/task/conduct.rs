@@ -19,7 +19,7 @@ use super::brief::{self, Surroundings};
 use super::core::{Core, Out, Reply};
 use super::print::{Format, Printer};
 use super::state::{Letter, State, Status, TaskId};
-use crate::run::output::{Output, complain};
+use crate::run::output::{self, Output, complain};
 use crate::run::page::Look;
 use crate::run::stop::{Signals, Stop};
 
@@ -54,7 +54,7 @@ pub enum Ending {
     TurnFailed(FailureCode),
     /// Somebody pressed Ctrl-C, or a signal came.
     Interrupted,
-    /// Nobody reads the output any more.
+    /// The output cannot be written: nobody reads it any more, or its disk is full.
     OutputGone,
 }
 
@@ -137,11 +137,11 @@ pub async fn run(
             tracing::debug!(%later, "the last words were not said");
         }
     }
+    work.printer.finish();
+    work.flush().await;
     if work.stopped == Some(Stopped::OutputGone) {
         ended = ended.map(|_| Ending::OutputGone);
     }
-    work.printer.finish();
-    work.flush().await;
     match timeout(CLOSING, conversation.close()).await {
         Ok(Ok(()) | Err(tieline_hub::Error::Closed)) => {}
         Ok(Err(err)) => tracing::warn!(%err, "the conversation did not close cleanly"),
@@ -398,7 +398,7 @@ impl Work<'_> {
         if self.typed.is_some() && !self.state.questions.is_empty() {
             self.printer.finish();
         } else {
-            let worked = Duration::from_millis(self.state.millis) + self.worked();
+            let worked = Duration::from_millis(self.state.millis).saturating_add(self.worked());
             self.printer.live(&self.state, worked);
         }
         let waits = self.state.questions.iter().any(|question| question.waits.is_some());
@@ -465,13 +465,13 @@ impl Work<'_> {
 
     async fn flush(&mut self) {
         let written = self.output.write(&mut self.printer.out).await;
+        if let Err(err) = &written {
+            output::failed(err, &mut self.printer.err);
+        }
         if !self.printer.err.is_empty() {
             complain(&mut self.printer.err);
         }
-        if let Err(err) = written {
-            if err.kind() != io::ErrorKind::BrokenPipe {
-                tracing::error!(%err, "the output failed");
-            }
+        if written.is_err() {
             if self.stopped.replace(Stopped::OutputGone).is_none() {
                 // A turn that is over needs no word.
                 self.conversation.interrupt().await.ok();
@@ -597,7 +597,8 @@ impl Work<'_> {
 
     /// Between two turns, with a question open: until somebody answers, or for as long as is waited.
     async fn wait_for_answer(&mut self) -> Result<Option<Stopped>, Error> {
-        let until = Instant::now() + Duration::from_secs(self.state.wait);
+        // A time that no clock has never comes.
+        let until = Instant::now().checked_add(Duration::from_secs(self.state.wait));
         if self.state.wait > 0 || self.typed.is_some() {
             self.state.status = Status::Question;
             self.note(Vec::new()).await?;
@@ -607,7 +608,7 @@ impl Work<'_> {
             if let Some(stopped) = self.stopped {
                 return Ok(Some(stopped));
             }
-            if self.typed.is_none() && Instant::now() >= until {
+            if self.typed.is_none() && until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Some(Stopped::Unanswered));
             }
             tokio::select! {
@@ -640,8 +641,11 @@ impl Work<'_> {
                 Ok(Ending::Interrupted)
             }
             Stopped::OutputGone => {
-                self.end(Status::Cancelled, stop(TaskStop::Cancelled, "nobody reads its output"))
-                    .await?;
+                self.end(
+                    Status::Cancelled,
+                    stop(TaskStop::Cancelled, "its output could not be written"),
+                )
+                .await?;
                 Ok(Ending::OutputGone)
             }
         }
