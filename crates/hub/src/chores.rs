@@ -263,7 +263,7 @@ fn open(within: &[PathBuf], path: &Path, flags: OFlags) -> Result<std::fs::File,
     let file = place.open(flags).map_err(|err| failed(path, err))?;
     let file = std::fs::File::from(file);
     let is_file = file.metadata().map_err(|err| broken(path, &err))?.is_file();
-    match is_file && !tieline_patch::beneath::is_of_kernel(&file) {
+    match is_file && !tieline_workspace::beneath::is_of_kernel(&file) {
         true => Ok(file),
         false => Err(ChoreNews::failed(format!("{} is not a file", path.display()))),
     }

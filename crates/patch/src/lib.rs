@@ -20,9 +20,9 @@
 //! # How it works
 //!
 //! `parse` and `plan` are pure; `seek` finds lines in four passes; `diff` shows what changed.
-//! `roots` turns a name into a path without links below a root; `beneath` opens it there. `prepare`
-//! plays all hunks through in memory, and `stage` brings the outcome to the disk. `applied` is what
-//! was done, and takes it back.
+//! `roots` turns a name into a path without links below a root, which is opened there and nowhere else.
+//! `prepare` plays all hunks through in memory, and `stage` brings the outcome to the disk. `applied` is
+//! what was done, and takes it back.
 //!
 //! # Invariants
 //!
@@ -34,7 +34,6 @@
 //! * No input panics, and the time is bounded: a search is linear in the file.
 
 mod applied;
-pub mod beneath;
 mod command;
 mod content;
 mod diff;
@@ -52,7 +51,7 @@ pub use content::Content;
 pub use error::{Error, Refusal};
 pub use parse::{Chunk, Hunk, Invalid, Line, LineKind, Patch, parse};
 pub use prepare::{Options, Prepared};
-pub use roots::{PROTECTED, Root, Roots};
+pub use roots::{Root, Roots};
 pub use stage::recover::{Recovered, recover};
 
 /// Applies a patch: all of it or nothing.

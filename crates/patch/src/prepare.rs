@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use tieline_workspace::beneath;
 
 use crate::applied::{Applied, Change, Kind, Named};
-use crate::beneath;
 use crate::content::Content;
 use crate::diff::{Run, unified};
 use crate::error::{Error, Refusal};

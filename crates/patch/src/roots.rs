@@ -5,18 +5,15 @@ mod tests;
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use tieline_workspace::beneath::{self, DIRECTORY, Links};
+use tieline_workspace::{Astray, Guard, Obeyed, Real, real};
 
-use crate::beneath::{self, DIRECTORY, Links};
 use crate::error::{Error, Refusal};
-
-/// What no patch changes without leave, at any depth of a root and whether it exists or not:
-/// settings and hooks there are run by others.
-pub const PROTECTED: [&str; 4] = [".git", ".codex", ".agents", ".tieline"];
 
 /// The longest path and the longest name that Linux takes.
 const LONGEST_PATH: usize = 4095;
@@ -62,7 +59,7 @@ impl Root {
 pub struct Roots {
     cwd: PathBuf,
     roots: Vec<Root>,
-    protected: Vec<String>,
+    guard: Guard,
 }
 
 /// A file that a patch names: below which root, by a path without links.
@@ -79,7 +76,7 @@ impl Roots {
     pub fn here(directory: &Path) -> Result<Self, Error> {
         let root = Root::open(directory)?;
         let cwd = root.real.clone();
-        Ok(Self { cwd, roots: vec![root], protected: PROTECTED.map(str::to_owned).to_vec() })
+        Ok(Self { cwd, roots: vec![root], guard: Guard::by_name() })
     }
 
     /// Several roots; paths begin in `cwd`, which need not be below one of them.
@@ -89,12 +86,12 @@ impl Roots {
         let mut roots = roots.iter().map(|it| Root::open(it)).collect::<Result<Vec<_>, _>>()?;
         // Of roots within each other the innermost is meant.
         roots.sort_by_key(|root| std::cmp::Reverse(root.real.components().count()));
-        Ok(Self { cwd, roots, protected: PROTECTED.map(str::to_owned).to_vec() })
+        Ok(Self { cwd, roots, guard: Guard::by_name() })
     }
 
-    /// Other names than [`PROTECTED`] are protected; none, if somebody allowed it.
-    pub fn protecting(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.protected = names.into_iter().map(Into::into).collect();
+    /// Something else is protected than the names of any workspace; nothing, if somebody allowed it.
+    pub fn guarded_by(mut self, guard: Guard) -> Self {
+        self.guard = guard;
         self
     }
 
@@ -106,6 +103,16 @@ impl Roots {
     /// Where a path would lead: an error says that it is not to be touched. Nothing is written.
     pub fn check(&self, name: &str) -> Result<(), Refusal> {
         self.locate(name).map(drop)
+    }
+
+    /// The path that a name leads to and who obeys it, if it is protected.
+    pub fn protected(&self, name: &str) -> Option<(PathBuf, Obeyed)> {
+        let spot = self.spell(name).ok()?;
+        let root = self.roots.get(spot.root)?;
+        let real = real(&root.directory, &spot.below).ok().map(|real| real.below);
+        [Some(spot.below), real].into_iter().flatten().find_map(|below| {
+            Some((root.real.join(&below), self.guard.obeyed_by(&root.real, &below)?))
+        })
     }
 
     /// The absolute path that a name means.
@@ -135,7 +142,7 @@ impl Roots {
 
     /// Finds a file by what a patch calls it.
     pub(crate) fn locate(&self, name: &str) -> Result<Spot, Refusal> {
-        let spot = self.spell(name)?;
+        let spot = self.guarded(self.spell(name)?)?;
         self.without_links(spot)
     }
 
@@ -157,7 +164,7 @@ impl Roots {
         let (root, below) = found.next().ok_or(Refusal::Outside)?;
         match below.as_os_str().is_empty() || name.ends_with(['/', '.']) && is_directory(name) {
             true => Err(Refusal::NotAFile),
-            false => self.guarded(Spot { root, below: below.to_owned(), is_link: false }),
+            false => Ok(Spot { root, below: below.to_owned(), is_link: false }),
         }
     }
 
@@ -188,88 +195,30 @@ impl Roots {
     }
 
     fn guarded(&self, spot: Spot) -> Result<Spot, Refusal> {
-        match spot.below.iter().any(|part| self.is_protected(part)) {
-            true => Err(Refusal::Protected),
-            false => Ok(spot),
+        let Some(root) = self.roots.get(spot.root) else { return Err(Refusal::Outside) };
+        match self.guard.obeyed_by(&root.real, &spot.below) {
+            Some(_) => Err(Refusal::Protected),
+            None => Ok(spot),
         }
-    }
-
-    /// Whether some file system could take a name for a protected one.
-    fn is_protected(&self, part: &OsStr) -> bool {
-        let part = part.to_string_lossy();
-        let is_seen = |it: &char| {
-            // These count for nothing in names on some systems.
-            !matches!(it, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{206a}'..='\u{206f}' | '\u{feff}')
-        };
-        let part: String = part.chars().filter(is_seen).flat_map(char::to_lowercase).collect();
-        let part = part.trim_end_matches(['.', ' ']);
-        self.protected.iter().any(|name| part == name.to_lowercase())
     }
 
     /// The same file by a path without links, so that its whole spelling can be judged, and so that
     /// whoever opens it later need follow none.
     fn without_links(&self, spot: Spot) -> Result<Spot, Refusal> {
         let Some(root) = self.roots.get(spot.root) else { return Err(Refusal::Outside) };
-        match beneath::open(&root.directory, &spot.below, NAME_ONLY, Links::None) {
-            Err(Errno::LOOP) => {}
-            Err(Errno::XDEV) => return Err(Refusal::Outside),
-            // What else is wrong is found by whoever opens it.
-            _ => return Ok(spot),
-        }
-        let (below, is_link) = follow(root, &spot.below)?;
-        let spot = self.guarded(Spot { root: spot.root, below, is_link })?;
-        match beneath::open(&root.directory, &spot.below, NAME_ONLY, Links::None) {
-            // It leads to nothing, or somebody is playing with it.
-            Err(Errno::LOOP | Errno::XDEV) => Err(Refusal::Link),
-            _ => Ok(spot),
-        }
+        let Real { below, is_link } = real(&root.directory, &spot.below)?;
+        self.guarded(Spot { root: spot.root, below, is_link })
     }
 }
 
-/// A handle that can neither read nor write.
-const NAME_ONLY: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-
-/// Where links lead: a path below the same root, and whether its last name was a link.
-fn follow(root: &Root, below: &Path) -> Result<(PathBuf, bool), Refusal> {
-    let mut rest = Vec::new();
-    let mut existing = below;
-    loop {
-        match beneath::open(&root.directory, existing, NAME_ONLY, Links::Inside) {
-            Ok(found) => {
-                let base = location(&root.directory).ok_or(Refusal::Link)?;
-                let real = location(&found).ok_or(Refusal::Link)?;
-                let mut real = real.strip_prefix(base).map_err(|_| Refusal::Outside)?.to_owned();
-                let is_link = rest.is_empty() && is_link(root, below, &real)?;
-                real.extend(rest.iter().rev());
-                return Ok((real, is_link));
-            }
-            Err(Errno::NOENT) => {
-                let (Some(parent), Some(name)) = (existing.parent(), existing.file_name()) else {
-                    return Err(Refusal::Link);
-                };
-                rest.push(name);
-                existing = parent;
-            }
-            Err(Errno::NOTDIR) => return Err(Refusal::NotAFile),
-            Err(_) => return Err(Refusal::Outside),
+impl From<Astray> for Refusal {
+    fn from(astray: Astray) -> Self {
+        match astray {
+            Astray::Outside => Self::Outside,
+            Astray::Nowhere => Self::Link,
+            Astray::NotADirectory => Self::NotAFile,
         }
     }
-}
-
-/// Whether the last name of a path is a link, and not only one before it.
-fn is_link(root: &Root, below: &Path, real: &Path) -> Result<bool, Refusal> {
-    match (below.parent(), below.file_name()) {
-        (Some(parent), Some(name)) => Ok(follow(root, parent)?.0.join(name) != real),
-        _ => Ok(false),
-    }
-}
-
-/// Where an open file is now. Only a spelling to start from: what is opened by it is opened below
-/// the root again, without links.
-fn location(file: &OwnedFd) -> Option<PathBuf> {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::read_link(link).ok().filter(|path| path.is_absolute())
 }
 
 fn is_directory(name: &str) -> bool {

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
+use tieline_workspace::beneath::{self, DIRECTORY, Links};
 
 use crate::applied::{Applied, Undo};
-use crate::beneath::{self, DIRECTORY, Links};
 use crate::error::{Error, Refusal};
 use crate::prepare::{Options, Prepared, Target};
 use crate::roots::{Root, Roots};

@@ -40,7 +40,7 @@ mod linux;
 
 pub use denied::looks_denied;
 pub use entry::{FIRST_ARGUMENT, Wrapped, init, set_helper_program, wrap};
-pub use policy::{Files, PROTECTED, PROTECTED_AT_HOME, Policy};
+pub use policy::{Files, Policy};
 pub use refusal::{Feature, REFUSED, Refusal, is_refusal, refusal_in};
 pub use report::{Layer, REPORT_ARGUMENT, Report, report};
 

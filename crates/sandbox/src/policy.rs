@@ -9,58 +9,6 @@ use crate::refusal::Refusal;
 #[cfg(test)]
 mod tests;
 
-/// Names directly below a writable root that stay as they are, also when they do not exist: what
-/// other programs of the user execute or obey when they come across it.
-pub const PROTECTED: &[&str] = &[
-    ".git",
-    ".agents",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    ".tieline",
-    ".mcp.json",
-    ".devcontainer",
-    ".idea",
-    ".vscode",
-    ".zed",
-];
-
-/// The same below a home directory that can be written to.
-pub const PROTECTED_AT_HOME: &[&str] = &[
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".cshrc",
-    ".inputrc",
-    ".kshrc",
-    ".login",
-    ".profile",
-    ".tcshrc",
-    ".xinitrc",
-    ".xprofile",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    ".aws",
-    ".gdbinit",
-    ".gitconfig",
-    ".gnupg",
-    ".netrc",
-    ".npmrc",
-    ".pam_environment",
-    ".ssh",
-    ".vimrc",
-    ".config/autostart",
-    ".config/environment.d",
-    ".config/fish",
-    ".config/git",
-    ".config/systemd",
-];
-
 /// What a command may do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -75,7 +23,7 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<PathBuf>,
     /// Files and directories that stay as they are although a writable root contains them, beside
-    /// [`PROTECTED`]. Also when they do not exist.
+    /// those that [`tieline_workspace::protected`] names. Also when they do not exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protected: Vec<PathBuf>,
 }

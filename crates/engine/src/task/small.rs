@@ -52,7 +52,7 @@ fn take_back(turn: Vec<Undo>, cwd: PathBuf) -> Result<usize, String> {
     let n_files = all.files.len();
     // These very files were written with leave before.
     let roots = Roots::open(&cwd, &[PathBuf::from("/")]).map_err(|error| error.to_string())?;
-    let roots = roots.protecting(Vec::<String>::new());
+    let roots = roots.guarded_by(tieline_workspace::Guard::none());
     all.carry_out(&roots, Options::default()).map_err(|error| error.to_string())?;
     Ok(n_files)
 }

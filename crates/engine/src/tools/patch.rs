@@ -10,6 +10,7 @@ use tieline_wire::sqeq::{
     TurnDiff,
 };
 use tieline_wire::text::Str;
+use tieline_workspace::Guard;
 
 use super::{Outcome, Scene};
 use crate::calls::Call;
@@ -164,7 +165,7 @@ fn open(cwd: &Path, roots: &[PathBuf], anywhere: bool) -> Result<Roots, Error> {
     match anywhere {
         false => Roots::open(cwd, roots),
         // Somebody said yes to these very files.
-        true => Ok(Roots::open(cwd, &[PathBuf::from("/")])?.protecting(Vec::<String>::new())),
+        true => Ok(Roots::open(cwd, &[PathBuf::from("/")])?.guarded_by(Guard::none())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, Result};
-use tieline_patch::beneath::{DIRECTORY, Links, directories, open};
+use tieline_workspace::beneath::{DIRECTORY, Links, directories, open};
 
 /// A file below a root.
 pub(super) struct Place {

@@ -1,6 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
+use tieline_workspace::{Guard, Obeyed};
 
 use super::*;
 
@@ -85,15 +86,33 @@ fn protected_names_are_refused_at_any_depth_and_in_any_spelling() {
         ".codex/config.toml",
         ".agents/x",
         ".Tieline",
+        ".claude/settings.json",
+        ".mcp.json",
+        ".vscode/tasks.json",
+        "sub/.cargo/config.toml",
+        ".envrc",
     ] {
         yard.refused(name, Refusal::Protected);
     }
     for name in [".gitignore", ".github/x", "git/x", "a.git/x"] {
         yard.leads_to(name, name);
     }
-    let roots = yard.roots().protecting(["locked"]);
-    assert_eq!(roots.check("a/locked/x"), Err(Refusal::Protected));
+    let roots = yard.roots().guarded_by(Guard::none());
     assert_eq!(roots.check(".git/config"), Ok(()));
+    let locked = yard.path("work/locked");
+    let roots = yard.roots().guarded_by(Guard::none().ours([locked.as_path()]));
+    assert_eq!(roots.check("locked/x"), Err(Refusal::Protected));
+    assert_eq!(roots.check("sub/locked/x"), Ok(()));
+}
+
+#[test]
+fn a_protected_file_is_named_by_where_it_is_and_who_obeys_it() {
+    let yard = Yard::new();
+    symlink(".git", yard.path("work/harmless")).unwrap();
+    let real = std::fs::canonicalize(yard.path("work")).unwrap();
+    let named = yard.roots().protected("harmless/hooks/pre-commit");
+    assert_eq!(named, Some((real.join(".git/hooks/pre-commit"), Obeyed::Git)));
+    assert_eq!(yard.roots().protected("src/main.rs"), None);
 }
 
 #[test]

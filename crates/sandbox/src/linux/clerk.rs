@@ -11,11 +11,13 @@
 //! it sends on (to open a file that is there) is still under the rules.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use tieline_workspace::protected::folded;
 
 use super::filter;
 use super::plan::Plan;
@@ -258,9 +260,10 @@ impl Clerk {
     fn check(&self, place: &Place) -> Result<(), Stop> {
         let stat = rustix::fs::fstat(&place.dir)?;
         let Some(names) = self.guarded.get(&(stat.st_dev, stat.st_ino)) else { return Ok(()) };
-        let name = String::from_utf8_lossy(place.name.to_bytes()).to_lowercase();
-        let name = name.trim_end_matches('/');
-        match names.iter().any(|guarded| guarded == name) {
+        let name = place.name.to_bytes();
+        let end = name.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+        let name = folded(OsStr::from_bytes(name.get(..end).unwrap_or_default()));
+        match names.contains(&name) {
             true => Err(Stop::Failed(libc::EACCES)),
             false => Ok(()),
         }

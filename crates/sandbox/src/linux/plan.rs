@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::policy::{Files, PROTECTED, PROTECTED_AT_HOME, Policy};
+use tieline_workspace::protected::{IN_WORKSPACE, folded, nearly_real};
+use tieline_workspace::{Homes, Repository};
+
+use crate::policy::{Files, Policy};
 use crate::refusal::Refusal;
 
 #[cfg(test)]
@@ -33,20 +36,14 @@ pub(crate) struct Plan {
 /// What a plan needs to know of the process.
 pub(crate) struct Surroundings {
     pub(crate) tmpdir: Option<PathBuf>,
-    pub(crate) homes: Vec<PathBuf>,
+    pub(crate) homes: Homes,
 }
 
 impl Surroundings {
-    /// Those of this process: the user's home is what `HOME` says and what the system says.
+    /// Those of this process.
     pub(crate) fn here() -> Self {
-        let var = |name| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
-        let uid = rustix::process::getuid().as_raw().to_string();
-        let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let entry = passwd.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(':').collect();
-            (fields.get(2) == Some(&uid.as_str())).then(|| fields.get(5).map(PathBuf::from))?
-        });
-        Self { tmpdir: var("TMPDIR"), homes: var("HOME").into_iter().chain(entry).collect() }
+        let tmpdir = std::env::var_os("TMPDIR").filter(|it| !it.is_empty()).map(PathBuf::from);
+        Self { tmpdir, homes: Homes::here() }
     }
 }
 
@@ -71,16 +68,18 @@ impl Plan {
         for root in plan.roots.clone() {
             plan.mount(root.clone(), Kind::Writable);
             plan.pin_ancestors(&root);
-            for name in PROTECTED {
+            for (name, _) in IN_WORKSPACE {
                 plan.protect(&root.join(name), &named, 0);
             }
             plan.protect_repository(&root, &named);
         }
-        for home in &here.homes {
-            let Ok(home) = home.canonicalize() else { continue };
-            for name in PROTECTED.iter().chain(PROTECTED_AT_HOME) {
-                plan.protect(&home.join(name), &named, 0);
-            }
+        let real = |path: &PathBuf| path.canonicalize().ok();
+        let homes = Homes {
+            homes: here.homes.homes.iter().filter_map(real).collect(),
+            config: here.homes.config.as_deref().map(nearly_real),
+        };
+        for (path, _) in homes.places() {
+            plan.protect(&path, &named, 0);
         }
         for path in &policy.protected {
             // The last name may be a link, which is then protected as a link.
@@ -166,7 +165,7 @@ impl Plan {
     }
 
     fn guard(&mut self, dir: &Path, name: Component<'_>) {
-        let name = name.as_os_str().to_string_lossy().to_lowercase();
+        let name = folded(name.as_os_str());
         let names = self.guards.entry(dir.to_owned()).or_default();
         if !names.contains(&name) {
             names.push(name);
@@ -175,14 +174,9 @@ impl Plan {
 
     /// The `.git` of a worktree is a file that names the real one, which may lie in a root too.
     fn protect_repository(&mut self, root: &Path, named: &[PathBuf]) {
-        let link = std::fs::read_to_string(root.join(".git")).unwrap_or_default();
-        let Some(git_dir) = link.strip_prefix("gitdir:") else { return };
-        let git_dir = nearly_real(&root.join(git_dir.trim()));
-        let common = std::fs::read_to_string(git_dir.join("commondir")).unwrap_or_default();
-        if !common.trim().is_empty() {
-            self.protect(&nearly_real(&git_dir.join(common.trim())), named, 0);
-        }
-        self.protect(&git_dir, named, 0);
+        let Some(repository) = Repository::named_in(root) else { return };
+        self.protect(&nearly_real(&repository.common), named, 0);
+        self.protect(&nearly_real(&repository.own), named, 0);
     }
 
     fn hide(&mut self, path: &Path) -> Result<(), Refusal> {
@@ -217,19 +211,4 @@ fn real_root(root: &Path) -> Result<PathBuf, Refusal> {
         return Err(refuse("belongs to the system; choose another directory"));
     }
     Ok(real)
-}
-
-/// The path without links as far as it exists.
-fn nearly_real(path: &Path) -> PathBuf {
-    let mut missing = Vec::new();
-    for ancestor in path.ancestors() {
-        if let Ok(real) = ancestor.canonicalize() {
-            return missing.iter().rev().fold(real, |path, name| path.join(name));
-        }
-        match ancestor.components().next_back() {
-            Some(name) => missing.push(name),
-            None => break,
-        }
-    }
-    path.to_owned()
 }

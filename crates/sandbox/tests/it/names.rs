@@ -3,9 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use tieline_sandbox::{PROTECTED, PROTECTED_AT_HOME, Policy};
+use tieline_sandbox::Policy;
+use tieline_workspace::Obeyed;
+use tieline_workspace::protected::{AT_HOME, IN_WORKSPACE};
 
 use crate::stage::{Said, Stage, differences, is_off, snapshot, users};
+
+/// The names of a table that stand directly in their directory.
+fn single(table: &[(&'static str, Obeyed)]) -> Vec<&'static str> {
+    table.iter().map(|(name, _)| *name).filter(|name| !name.contains('/')).collect()
+}
 
 /// What the attempts use in the workspace, without the names themselves.
 fn furnish(stage: &Stage, dir: &str, names: &[&str]) {
@@ -48,11 +55,12 @@ fn a_protected_name_cannot_come_into_being() {
     if is_off() {
         return;
     }
+    let names = single(IN_WORKSPACE);
     for user in users() {
         let stage = Stage::new(user);
-        furnish(&stage, "work", PROTECTED);
+        furnish(&stage, "work", &names);
         let said = attack(&stage, Some(&stage.workspace()), &stage.work(), "missing");
-        all_fail(&said, PROTECTED.len(), 18);
+        all_fail(&said, names.len(), 18);
         assert!(left_in(&stage.work()).is_empty(), "{:?}", left_in(&stage.work()));
         // The same without a sandbox.
         let said = attack(&stage, None, &stage.work(), "missing");
@@ -66,13 +74,14 @@ fn a_protected_name_that_exists_stays_as_it_is() {
     if is_off() {
         return;
     }
+    let names = single(IN_WORKSPACE);
     for user in users() {
         let stage = Stage::new(user);
-        furnish(&stage, "work", PROTECTED);
-        let before = fill(&stage, "work", PROTECTED);
+        furnish(&stage, "work", &names);
+        let before = fill(&stage, "work", &names);
         let said = attack(&stage, Some(&stage.workspace()), &stage.work(), "existing");
-        all_fail(&said, PROTECTED.len(), 9);
-        let after = seen(&stage.work(), PROTECTED);
+        all_fail(&said, names.len(), 9);
+        let after = seen(&stage.work(), &names);
         assert_eq!(differences(&before, &after), Vec::<String>::new());
     }
 }
@@ -85,8 +94,7 @@ fn a_home_directory_keeps_its_start_up_files() {
     for user in users() {
         let stage = Stage::new(user);
         let home = stage.make_dir("home");
-        let top: Vec<&str> =
-            PROTECTED_AT_HOME.iter().filter(|name| !name.contains('/')).copied().collect();
+        let top = single(AT_HOME);
         furnish(&stage, "home", &top);
         let policy = stage.workspace_of(vec![home.clone()]);
         all_fail(&attack(&stage, Some(&policy), &home, "missing"), top.len(), 18);

@@ -26,7 +26,8 @@ pub enum Links {
     /// They are followed as long as they stay below the directory, where the kernel can say so; else
     /// none is.
     Inside,
-    /// The path has none, or it is not opened (`ELOOP`).
+    /// The path has none, or it is not opened (`ELOOP`). Only a handle that names a link
+    /// (`PATH` and `NOFOLLOW`) may be one of the link that the last name is.
     None,
 }
 
@@ -74,7 +75,7 @@ fn step_by_step(directory: &impl AsFd, path: &Path, flags: OFlags) -> Result<Own
                 .is_ok_and(|it| FileType::from_raw_mode(it.st_mode).is_symlink())
         };
         // A handle that only names its file would be one of the link itself.
-        if flags.contains(OFlags::PATH) && is_link() {
+        if flags.contains(OFlags::PATH) && !flags.contains(OFlags::NOFOLLOW) && is_link() {
             return Err(Errno::LOOP);
         }
         let next = rustix::fs::openat(at, part, flags | OFlags::NOFOLLOW, mode(flags));
