@@ -4,9 +4,10 @@
 //! A project's files are somebody else's words: only so much of them is read, and no link leads out
 //! of the project.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use tieline_workspace::beneath::Links;
+use tieline_workspace::{Content, Error, Tree, named};
 
 #[cfg(test)]
 mod tests;
@@ -79,17 +80,21 @@ pub fn collect(cwd: &Path, config: Option<&Path>, options: &DocOptions) -> Docs 
     if let Some(config) = config {
         let mut left = DocOptions::default().most_bytes;
         // The user's own links lead where the user wants.
-        parts.extend(docs.read_first(config, &[], None, &mut left));
+        let read = |name: &str, most| Content::of(&named(&config.join(name))?, most);
+        parts.extend(docs.read_first(config, &[], &read, &mut left));
     }
     let dirs = project_dirs(cwd, &options.root_markers);
-    let root = dirs.first().and_then(|root| root.canonicalize().ok());
+    let root = dirs.first().map_or(cwd, PathBuf::as_path);
+    let tree = Tree::open(root);
     let mut left = options.most_bytes;
     let mut project = Vec::new();
     for dir in &dirs {
+        let (Ok(tree), Ok(below)) = (&tree, dir.strip_prefix(root)) else { break };
         if left == 0 {
             break;
         }
-        project.extend(docs.read_first(dir, &options.fallback_names, root.as_deref(), &mut left));
+        let read = |name: &str, most| tree.read(&below.join(name), Links::Inside, most);
+        project.extend(docs.read_first(dir, &options.fallback_names, &read, &mut left));
     }
     if !project.is_empty() {
         parts.push(project.join("\n\n"));
@@ -104,57 +109,41 @@ impl Docs {
         &mut self,
         dir: &Path,
         more_names: &[String],
-        within: Option<&Path>,
+        read: &dyn Fn(&str, usize) -> Result<Content, Error>,
         left: &mut usize,
     ) -> Option<String> {
         let names = NAMES.into_iter().chain(more_names.iter().map(String::as_str));
         // A name is a name: it does not lead elsewhere.
         let names = names.filter(|name| !name.is_empty() && !name.contains('/'));
-        let path = names.map(|name| dir.join(name)).find(|path| path.is_file())?;
-        if let Some(root) = within {
-            let leads_out = path.canonicalize().map_or(true, |real| !real.starts_with(root));
-            if leads_out {
-                self.notes.push((path, "left out: it leads out of the project".to_owned()));
-                return None;
-            }
-        }
-        match read(&path, *left) {
-            Ok((text, is_cut)) => {
-                let text = text.trim_matches(['\n', '\r']).to_owned();
-                if text.trim().is_empty() {
+        for name in names {
+            let path = dir.join(name);
+            let content = match read(name, *left) {
+                Ok(content) => content,
+                Err(err) if err.is_missing() => continue,
+                Err(Error::NotAFile) => {
+                    self.notes.push((path, "left out: it is no file".to_owned()));
+                    continue;
+                }
+                Err(Error::LeadsOut) => {
+                    self.notes.push((path, "left out: it leads out of the project".to_owned()));
                     return None;
                 }
-                *left = if is_cut { 0 } else { left.saturating_sub(text.len()) };
-                if is_cut {
-                    self.notes.push((path.clone(), "cut: together they are too long".to_owned()));
+                Err(err) => {
+                    self.notes.push((path, format!("left out: {err}")));
+                    return None;
                 }
-                self.files.push(path);
-                Some(text)
+            };
+            let text = content.text().trim_matches(['\n', '\r']).to_owned();
+            if text.trim().is_empty() {
+                return None;
             }
-            Err(err) => {
-                self.notes.push((path, format!("left out: {err}")));
-                None
+            *left = if content.is_cut { 0 } else { left.saturating_sub(text.len()) };
+            if content.is_cut {
+                self.notes.push((path.clone(), "cut: together they are too long".to_owned()));
             }
+            self.files.push(path);
+            return Some(text);
         }
+        None
     }
-}
-
-/// The first bytes of a file as text, and whether it has more.
-fn read(path: &Path, most: usize) -> std::io::Result<(String, bool)> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(std::io::Error::other("not a file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    let is_cut = bytes.len() > most;
-    bytes.truncate(most);
-    let text = match std::str::from_utf8(&bytes) {
-        // The end may have hit a character.
-        Err(err) if is_cut && err.error_len().is_none() => {
-            String::from_utf8_lossy(bytes.get(..err.valid_up_to()).unwrap_or_default()).into_owned()
-        }
-        _ => String::from_utf8_lossy(&bytes).into_owned(),
-    };
-    Ok((text, is_cut))
 }

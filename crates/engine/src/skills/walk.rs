@@ -1,9 +1,9 @@
 //! The files below a directory that are skills, breadth first and within bounds.
 
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use tieline_workspace::{Content, without_links};
 
 /// How much is looked at for each root.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub(super) struct Bounds {
 pub(super) const BOUNDS: Bounds = Bounds { deepest: 6, most_dirs: 2_000, most_entries: 50_000 };
 
 /// A larger file is no skill.
-const LARGEST: u64 = 256 * 1024;
+const LARGEST: usize = 256 * 1024;
 
 /// The real paths of the skills below a directory. What is left out is told.
 pub(super) fn skill_files(
@@ -90,24 +90,12 @@ fn leads_out(real: &Path, within: Option<&Path>) -> bool {
     within.is_some_and(|root| !real.starts_with(root))
 }
 
-/// The text of a skill.
+/// The text of a skill, by its real path.
 pub(super) fn read(path: &Path) -> Result<String, String> {
-    let read = || {
-        // Before it is opened too: a pipe would wait for a writer.
-        if !std::fs::metadata(path)?.is_file() {
-            return Err(std::io::Error::other("not a file"));
-        }
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(std::io::Error::other("not a file"));
-        }
-        let mut text = String::new();
-        file.take(LARGEST + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    match read() {
-        Ok(text) if text.len() as u64 > LARGEST => Err(format!("larger than {LARGEST} bytes")),
-        Ok(text) => Ok(text),
-        Err(err) => Err(err.to_string()),
+    let content = without_links(path).and_then(|file| Content::of(&file, LARGEST));
+    let content = content.map_err(|err| err.to_string())?;
+    if content.is_cut {
+        return Err(format!("larger than {LARGEST} bytes"));
     }
+    String::from_utf8(content.bytes).map_err(|_| "stream did not contain valid UTF-8".to_owned())
 }

@@ -3,15 +3,17 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use rustix::fs::OFlags;
 use serde::Deserialize;
 use tieline_wire::responses::{Content, ImageUrl, Output, Part};
 use tieline_wire::sqeq::{EventMsg, ViewImageToolCall};
 use tieline_wire::text::Str;
+use tieline_workspace::beneath::Links;
+use tieline_workspace::walk::{Choice, Options, Walk};
+use tieline_workspace::{Error, Seen, Sort, Tree, without_links};
 
 use super::{Outcome, Scene};
 use crate::calls::Call;
@@ -23,7 +25,7 @@ const LINES: usize = 2000;
 const WIDE: usize = 500;
 
 /// The largest picture.
-const LARGEST_IMAGE: u64 = 20 << 20;
+const LARGEST_IMAGE: usize = 20 << 20;
 
 /// Entries of a directory, and hits of a search, at most.
 const ENTRIES: usize = 1000;
@@ -76,7 +78,7 @@ pub(super) async fn read_file(scene: &Scene, args: ReadArgs) -> Outcome {
         loop {
             line.clear();
             let n = (&mut reader).take(1 << 20).read_until(b'\n', &mut line);
-            let n = n.map_err(|error| cannot(path, &error))?;
+            let n = n.map_err(|error| cannot(path, &error.into()))?;
             if n == 0 {
                 break;
             }
@@ -109,32 +111,26 @@ pub(super) async fn read_file(scene: &Scene, args: ReadArgs) -> Outcome {
 pub(super) async fn list_dir(scene: &Scene, args: ListArgs) -> Outcome {
     let hidden = scene.shared.settings.hidden.clone();
     look(scene, args.path.clone(), move |path| {
-        if !path.is_dir() {
-            return Err(format!("{} is no directory", path.display()));
-        }
-        let depth = args.depth.unwrap_or(2).clamp(1, 8);
-        let walk = ignore::WalkBuilder::new(path)
-            .max_depth(Some(depth))
-            .hidden(false)
-            .require_git(false)
-            .filter_entry(move |entry| {
-                entry.file_name() != ".git" && !is_hidden(&hidden, entry.path())
-            })
-            .sort_by_file_name(Ord::cmp)
-            .build();
+        let tree = directory(path)?;
+        let deepest = Some(args.depth.unwrap_or(2).clamp(1, 8));
+        let options = Options { deepest, rules_without_git: true, ..Options::default() };
+        let choose = not_hidden(&tree, hidden);
+        let choose = move |path: &Path, seen: &Seen| match path.ends_with(".git") {
+            true => Choice::PassOver,
+            false => choose(path, seen),
+        };
         let mut text = String::new();
-        for (n_entries, entry) in walk.flatten().skip(1).enumerate() {
+        for (n_entries, found) in Walk::new(&tree, options, choose).enumerate() {
             if n_entries == ENTRIES {
                 text.push_str("… and more; list a directory below\n");
                 break;
             }
-            let shown = entry.path().strip_prefix(path).unwrap_or(entry.path());
-            let sign = match entry.file_type() {
-                Some(kind) if kind.is_dir() => "/",
-                Some(kind) if kind.is_symlink() => "@",
+            let sign = match found.seen.sort {
+                Sort::Directory => "/",
+                Sort::Link => "@",
                 _ => "",
             };
-            text.push_str(&format!("{}{sign}\n", shown.display()));
+            text.push_str(&format!("{}{sign}\n", found.path.display()));
         }
         Ok(if text.is_empty() { "the directory is empty".to_owned() } else { text })
     })
@@ -150,44 +146,112 @@ pub(super) async fn grep(scene: &Scene, args: GrepArgs) -> Outcome {
             .size_limit(1 << 20)
             .build()
             .map_err(|error| format!("the pattern is not understood: {error}"))?;
-        let mut walk = ignore::WalkBuilder::new(path);
-        walk.require_git(false).sort_by_file_name(Ord::cmp);
-        if let Some(include) = &args.include {
-            let mut only = ignore::overrides::OverrideBuilder::new(path);
-            let only = only.add(include).and_then(|only| only.build());
-            walk.overrides(only.map_err(|error| format!("include: {error}"))?);
-        }
         let most = args.limit.unwrap_or(100).clamp(1, ENTRIES);
-        let mut text = String::new();
-        let mut n_hits = 0;
-        for entry in walk.build().flatten() {
-            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if !is_file || is_hidden(&hidden, entry.path()) {
-                continue;
-            }
-            let Ok(file) = open(entry.path()) else { continue };
-            let shown = entry.path().strip_prefix(path).unwrap_or(entry.path());
-            let shown = if shown.as_os_str().is_empty() { entry.path() } else { shown };
-            for (number, line) in BufReader::new(file.take(16 << 20)).split(b'\n').enumerate() {
-                let Ok(line) = line else { break };
-                if line.contains(&0) {
-                    break;
-                }
-                if pattern.is_match(&line) {
-                    if n_hits == most {
-                        text.push_str("… and more\n");
-                        return Ok(text);
-                    }
-                    n_hits += 1;
-                    let line = String::from_utf8_lossy(&line);
-                    let (head, _) = line.split_at(line.floor_char_boundary(WIDE));
-                    text.push_str(&format!("{}:{}: {head}\n", shown.display(), number + 1));
-                }
+        let mut hits = Hits { pattern, most, n_hits: 0, text: String::new() };
+        if !path.is_dir() {
+            return match hits.search(open(path)?, path) {
+                ControlFlow::Continue(()) | ControlFlow::Break(()) => Ok(hits.told()),
+            };
+        }
+        let tree = directory(path)?;
+        let only = args.include.as_deref().map(|include| only(&tree, include)).transpose()?;
+        let choose = not_hidden(&tree, hidden);
+        let root = tree.path().to_owned();
+        let choose = move |path: &Path, seen: &Seen| match choose(path, seen) {
+            Choice::Rules => included(only.as_ref(), &root.join(path), seen),
+            choice => choice,
+        };
+        let options =
+            Options { rules_without_git: true, passes_over_dots: true, ..Options::default() };
+        for found in Walk::new(&tree, options, choose) {
+            if found.seen.sort == Sort::File
+                && let Ok(file) = tree.file(&found.path, Links::None)
+                && hits.search(file, &found.path).is_break()
+            {
+                break;
             }
         }
-        Ok(if n_hits == 0 { "no line matches".to_owned() } else { text })
+        Ok(hits.told())
     })
     .await
+}
+
+/// Lines that match, up to a bound.
+struct Hits {
+    pattern: regex::bytes::Regex,
+    most: usize,
+    n_hits: usize,
+    text: String,
+}
+
+impl Hits {
+    /// Looks through a file. It breaks off when there are enough.
+    fn search(&mut self, file: File, shown: &Path) -> ControlFlow<()> {
+        let mut reader = BufReader::new(file.take(16 << 20));
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            // A line has a bound too: what is longer goes on as the next one.
+            let read = (&mut reader).take(1 << 20).read_until(b'\n', &mut line);
+            if !read.is_ok_and(|n| n > 0) || line.contains(&0) {
+                break;
+            }
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            if self.pattern.is_match(line) {
+                if self.n_hits == self.most {
+                    self.text.push_str("… and more\n");
+                    return ControlFlow::Break(());
+                }
+                self.n_hits += 1;
+                let line = String::from_utf8_lossy(line);
+                let (head, _) = line.split_at(line.floor_char_boundary(WIDE));
+                self.text.push_str(&format!("{}:{number}: {head}\n", shown.display()));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn told(self) -> String {
+        if self.n_hits == 0 { "no line matches".to_owned() } else { self.text }
+    }
+}
+
+/// The files that a search is for.
+fn only(tree: &Tree, include: &str) -> Result<ignore::overrides::Override, String> {
+    let mut only = ignore::overrides::OverrideBuilder::new(tree.path());
+    let only = only.add(include).and_then(|only| only.build());
+    only.map_err(|error| format!("include: {error}"))
+}
+
+fn included(only: Option<&ignore::overrides::Override>, path: &Path, seen: &Seen) -> Choice {
+    let matched = only.map(|only| only.matched(path, seen.sort == Sort::Directory));
+    match matched {
+        Some(matched) if matched.is_whitelist() => Choice::Show,
+        Some(matched) if matched.is_ignore() => Choice::PassOver,
+        _ => Choice::Rules,
+    }
+}
+
+fn directory(path: &Path) -> Result<Tree, String> {
+    match Tree::open(path) {
+        Ok(tree) => Ok(tree),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(format!("{} is no directory", path.display()))
+        }
+        Err(error) => Err(cannot(path, &error.into())),
+    }
+}
+
+/// Passes over what commands may not read either.
+fn not_hidden(tree: &Tree, hidden: Vec<PathBuf>) -> impl Fn(&Path, &Seen) -> Choice + Send + use<> {
+    let root = tree.path().to_owned();
+    let hidden: Vec<PathBuf> =
+        hidden.iter().filter_map(|hidden| hidden.canonicalize().ok()).collect();
+    // No link is followed on the way, so the path is the real one.
+    move |path, _| match hidden.iter().any(|hidden| root.join(path).starts_with(hidden)) {
+        true => Choice::PassOver,
+        false => Choice::Rules,
+    }
 }
 
 /// `view_image`: a picture for the model.
@@ -221,13 +285,14 @@ pub(crate) fn image(path: &Path, hidden: &[PathBuf]) -> Result<String, String> {
     if is_hidden(hidden, path) {
         return Err(format!("{} is hidden", path.display()));
     }
-    let file = open(path)?;
-    let mut bytes = Vec::new();
-    let read = file.take(LARGEST_IMAGE + 1).read_to_end(&mut bytes);
-    read.map_err(|error| cannot(path, &error))?;
-    if bytes.len() as u64 > LARGEST_IMAGE {
+    let real = path.canonicalize();
+    let file = open(real.as_deref().unwrap_or(path))?;
+    let content = tieline_workspace::Content::of(&file, LARGEST_IMAGE);
+    let content = content.map_err(|error| cannot(path, &error))?;
+    if content.is_cut {
         return Err(format!("{} is larger than 20 MiB", path.display()));
     }
+    let bytes = content.bytes;
     let mime = match bytes.as_slice() {
         [0x89, b'P', b'N', b'G', ..] => "image/png",
         [0xff, 0xd8, 0xff, ..] => "image/jpeg",
@@ -248,7 +313,8 @@ async fn look(
     let hidden = scene.shared.settings.hidden.clone();
     let done = tokio::task::spawn_blocking(move || match is_hidden(&hidden, &path) {
         true => Err(format!("{} is hidden", path.display())),
-        false => work(&path),
+        // By its real path, which is opened without following a link: what was judged is what is read.
+        false => work(path.canonicalize().as_deref().unwrap_or(&path)),
     });
     match done.await {
         Ok(Ok(text)) => Outcome::said(text),
@@ -257,19 +323,15 @@ async fn look(
     }
 }
 
+/// Opens a file by its real path.
 fn open(path: &Path) -> Result<File, String> {
-    // A pipe without a writer would hold us for ever.
-    let mut how = File::options();
-    how.read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    let file = how.open(path).map_err(|error| cannot(path, &error))?;
-    let meta = file.metadata().map_err(|error| cannot(path, &error))?;
-    match meta.is_file() {
-        true => Ok(file),
-        false => Err(format!("{} is no file", path.display())),
-    }
+    without_links(path).map_err(|error| match error {
+        Error::NotAFile => format!("{} is no file", path.display()),
+        error => cannot(path, &error),
+    })
 }
 
-fn cannot(path: &Path, error: &std::io::Error) -> String {
+fn cannot(path: &Path, error: &Error) -> String {
     format!("cannot read {}: {error}", path.display())
 }
 

@@ -17,7 +17,7 @@ use tieline_wire::sqeq::{
 mod tests;
 
 /// The largest picture that is taken from a file.
-const LARGEST_IMAGE: u64 = 32 * 1024 * 1024;
+const LARGEST_IMAGE: usize = 32 * 1024 * 1024;
 
 /// A submission that was understood.
 #[derive(Debug)]
@@ -467,15 +467,13 @@ fn piece(item: &InputItem<'_>) -> Result<Content, String> {
 /// A picture goes to the agent as its bytes: not every agent can open files.
 fn local_image(path: &Path) -> Result<Content, String> {
     let refused = |why: String| format!("local_image {}: {why}", path.display());
-    let file = std::fs::metadata(path).map_err(|err| refused(err.to_string()))?;
-    if !file.is_file() {
-        return Err(refused("it is no file".to_owned()));
-    }
-    if file.len() > LARGEST_IMAGE {
+    let read = tieline_workspace::named(path)
+        .and_then(|file| tieline_workspace::Content::of(&file, LARGEST_IMAGE));
+    let read = read.map_err(|err| refused(err.to_string()))?;
+    if read.is_cut {
         return Err(refused(format!("it has more than {LARGEST_IMAGE} bytes")));
     }
-    let bytes = std::fs::read(path).map_err(|err| refused(err.to_string()))?;
-    let source = ImageSource::Base64(STANDARD.encode(bytes).into());
+    let source = ImageSource::Base64(STANDARD.encode(read.bytes).into());
     Ok(Content::Image { mime: mime(path).to_owned(), source })
 }
 

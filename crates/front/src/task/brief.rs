@@ -1,13 +1,14 @@
 //! What an agent is told about its task, whatever agent it is.
 
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use tieline_workspace::beneath::Links;
+use tieline_workspace::{Content, Error, Tree, named};
 
 use super::state::{Given, State};
 
 /// The most that is read of a plan or a guideline.
-const MOST: u64 = 256 * 1024;
+const MOST: usize = 256 * 1024;
 
 /// Guidelines of a project, by the names they have.
 const GUIDELINES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md"];
@@ -49,6 +50,8 @@ pub struct Surroundings {
     pub plan: Option<(PathBuf, String)>,
     /// Guidelines of the project.
     pub guidelines: Vec<(PathBuf, String)>,
+    /// Guidelines that were not read, and why.
+    pub left_out: Vec<(PathBuf, String)>,
 }
 
 impl Surroundings {
@@ -59,26 +62,44 @@ impl Surroundings {
     pub fn look(workspace: &Path, plan: Option<&Path>) -> Result<Self, String> {
         let root = workspace.ancestors().find(|it| it.join(".git").exists()).map(Path::to_owned);
         let read_plan = |path: &Path| {
-            let text =
-                read(path).map_err(|err| format!("cannot read {}: {err}", path.display()))?;
-            Ok::<_, String>((path.to_owned(), text))
+            // The user named it, so links lead where they lead.
+            let content = named(path).and_then(|file| Content::of(&file, MOST));
+            let content =
+                content.map_err(|err| format!("cannot read {}: {err}", path.display()))?;
+            Ok::<_, String>((path.to_owned(), text(&content)))
         };
         let plan = plan.map(read_plan).transpose()?;
         let mut places = vec![workspace.to_owned()];
         places.extend(root.clone().filter(|root| root != workspace));
-        let mut guidelines = Vec::new();
+        let (guidelines, left_out) = (Vec::new(), Vec::new());
+        let mut around = Self { workspace: workspace.to_owned(), root, plan, guidelines, left_out };
         for place in places {
-            for name in GUIDELINES {
-                let path = place.join(name);
-                // The same text under two names is one.
-                if let Ok(text) = read(&path)
-                    && !guidelines.iter().any(|(_, known)| *known == text)
-                {
-                    guidelines.push((path, text));
+            around.read_guidelines(&place);
+        }
+        Ok(around)
+    }
+
+    /// They are somebody else's files: a link may lead to our environment, and a pipe to nothing.
+    fn read_guidelines(&mut self, place: &Path) {
+        let Ok(tree) = Tree::open(place) else { return };
+        for name in GUIDELINES {
+            let path = place.join(name);
+            match tree.read(Path::new(name), Links::Inside, MOST) {
+                Ok(content) => {
+                    let text = text(&content);
+                    // The same text under two names is one.
+                    if !self.guidelines.iter().any(|(_, known)| *known == text) {
+                        self.guidelines.push((path, text));
+                    }
                 }
+                Err(err) if err.is_missing() => {}
+                Err(Error::LeadsOut) => {
+                    let why = "it is a link that leads elsewhere".to_owned();
+                    self.left_out.push((path, why));
+                }
+                Err(err) => self.left_out.push((path, err.to_string())),
             }
         }
-        Ok(Self { workspace: workspace.to_owned(), root, plan, guidelines })
     }
 
     /// Everything the agent should know of them.
@@ -90,6 +111,9 @@ impl Surroundings {
         for (path, guideline) in &self.guidelines {
             text.push_str(&format!("\nGuidelines, from {}:\n", path.display()));
             text.push_str(&fenced(guideline));
+        }
+        for (path, why) in &self.left_out {
+            text.push_str(&format!("\nGuidelines that are not shown: {}: {why}\n", path.display()));
         }
         if let Some((path, plan)) = &self.plan {
             text.push_str(&format!("\nThe plan, from {}:\n", path.display()));
@@ -134,8 +158,12 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{}\n{fence}\n", text.trim_end())
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+fn text(content: &Content) -> String {
+    match content.is_cut {
+        true => format!("{}\n(cut: only the first {MOST} bytes are shown)", content.text()),
+        false => content.text(),
+    }
 }
+
+#[cfg(test)]
+mod tests;

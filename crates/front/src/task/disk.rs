@@ -32,14 +32,15 @@ mod walk;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 pub use claims::claims;
-use walk::{Digest, Found, Reader, Walk};
+use tieline_workspace::walk::Found;
+use tieline_workspace::{Seen, Sort, Tree};
+use walk::{Digest, Reader, Walk};
 
 /// How many files are looked at.
 const MAX_FILES: usize = 200_000;
@@ -116,18 +117,18 @@ impl Baseline {
     }
 
     fn take_at_most(root: &Path, n_files: usize) -> io::Result<Baseline> {
-        let root = directory(root)?;
+        let tree = Tree::open(root)?;
         let taken = now();
-        let mut walk = Walk::new(&root, n_files, |_| true);
+        let mut walk = Walk::new(&tree, n_files, |_| true);
         let mut reader = Reader::bounded();
         let mut files = BTreeMap::new();
         for found in &mut walk {
-            let mut stamp = Stamp::of(&found.metadata);
-            stamp.digest = reader.digest(&root.join(&found.path), &found.metadata);
+            let mut stamp = Stamp::of(&found.seen);
+            stamp.digest = reader.digest(&tree, &found.path, &found.seen);
             files.insert(found.path, stamp);
         }
-        let (is_cut, n_skipped) = (walk.is_cut, walk.n_skipped);
-        Ok(Baseline { taken, in_git: walk::is_in_git(&root), is_cut, n_skipped, files })
+        let (is_cut, n_skipped) = (walk.is_cut, walk.n_skipped());
+        Ok(Baseline { taken, in_git: walk::is_in_git(tree.path()), is_cut, n_skipped, files })
     }
 
     /// Whether there were more files than it holds.
@@ -142,27 +143,27 @@ impl Baseline {
 
     /// What is different below `root` now. It reads files and waits for the disk.
     pub fn measure(&self, root: &Path) -> io::Result<Measured> {
-        let root = directory(root)?;
+        let tree = Tree::open(root)?;
         let mut is_partial = self.is_cut || self.n_skipped > 0;
         let mut modified = Vec::new();
         let mut gone = Vec::new();
         // What is read again is what was read for the baseline, so the same bound holds.
         let mut reader = Reader::unbounded();
         for (path, before) in &self.files {
-            match before.compare(&root.join(path), &mut reader) {
+            match before.compare(&tree, path, &mut reader) {
                 Compared::Same => {}
                 Compared::Different => modified.push(path.as_path()),
                 Compared::Gone => gone.push((path.as_path(), before)),
                 Compared::Unknown => is_partial = true,
             }
         }
-        let mut walk = Walk::new(&root, MAX_FILES, |_| true);
+        let mut walk = Walk::new(&tree, MAX_FILES, |_| true);
         let mut created: Vec<Found> = walk.by_ref().filter(|found| self.lacks(found)).collect();
-        is_partial |= walk.is_cut || walk.n_skipped > 0;
+        is_partial |= walk.is_cut || walk.n_skipped() > 0;
 
         let mut files = Vec::new();
         rename_by_inode(&mut gone, &mut created, &mut files);
-        let rules_changed = self.in_git != walk::is_in_git(&root)
+        let rules_changed = self.in_git != walk::is_in_git(tree.path())
             || modified.iter().any(|path| is_rules(path))
             || gone.iter().any(|(path, _)| is_rules(path))
             || created.iter().any(|found| is_rules(&found.path))
@@ -170,7 +171,7 @@ impl Baseline {
         if rules_changed {
             created.retain(|found| changed_at(found) >= self.taken.saturating_sub(CLOCK_MARGIN));
         }
-        rename_by_content(&root, &mut gone, &mut created, &mut files);
+        rename_by_content(&tree, &mut gone, &mut created, &mut files);
 
         files.extend(modified.into_iter().map(|path| Changed::new(path, Change::Modified)));
         files.extend(gone.into_iter().map(|(path, _)| Changed::new(path, Change::Deleted)));
@@ -196,31 +197,28 @@ enum Compared {
 }
 
 impl Stamp {
-    fn of(metadata: &std::fs::Metadata) -> Stamp {
-        Stamp {
-            size: metadata.size(),
-            mtime: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-            inode: metadata.ino(),
-            digest: None,
-        }
+    fn of(seen: &Seen) -> Stamp {
+        Stamp { size: seen.size, mtime: seen.modified, inode: seen.inode, digest: None }
     }
 
-    fn compare(&self, path: &Path, reader: &mut Reader) -> Compared {
-        let metadata = match path.symlink_metadata() {
-            Ok(metadata) => metadata,
-            Err(err) if is_gone(&err) => return Compared::Gone,
+    fn compare(&self, tree: &Tree, path: &Path, reader: &mut Reader) -> Compared {
+        let seen = match tree.look(path) {
+            Ok(seen) => seen,
+            Err(err) if err.is_missing() => return Compared::Gone,
+            // What was a directory is a link now, and what is behind it is not below it.
+            Err(tieline_workspace::Error::LeadsOut) => return Compared::Gone,
             Err(_) => return Compared::Unknown,
         };
-        if !metadata.is_file() && !metadata.is_symlink() {
+        if !matches!(seen.sort, Sort::File | Sort::Link) {
             return Compared::Gone;
         }
-        let now = Stamp::of(&metadata);
+        let now = Stamp::of(&seen);
         if now.size != self.size {
             return Compared::Different;
         }
         // The time proves nothing where there is a hash: it can be set, and two writes within a
         // tick of the clock have the same.
-        let digest = self.digest.and_then(|_| reader.digest(path, &metadata));
+        let digest = self.digest.and_then(|_| reader.digest(tree, path, &seen));
         let is_same = match (self.digest, digest) {
             (Some(before), Some(digest)) => before == digest,
             _ => self.mtime == now.mtime,
@@ -243,7 +241,7 @@ fn rename_by_inode(gone: &mut Gone<'_>, created: &mut Vec<Found>, files: &mut Ve
     let mut moved: HashMap<_, &Path> =
         gone.iter().map(|(path, stamp)| (key(stamp), *path)).collect();
     let mut taken = Vec::new();
-    created.retain(|found| match moved.remove(&key(&Stamp::of(&found.metadata))) {
+    created.retain(|found| match moved.remove(&key(&Stamp::of(&found.seen))) {
         Some(from) => {
             files.push(Changed::new(&found.path, Change::Renamed { from: text(from) }));
             taken.push(from);
@@ -258,7 +256,7 @@ fn rename_by_inode(gone: &mut Gone<'_>, created: &mut Vec<Found>, files: &mut Ve
 /// A file that was copied and then deleted has left its content. Of several with the same content
 /// one of the same name is the likeliest.
 fn rename_by_content(
-    root: &Path,
+    tree: &Tree,
     gone: &mut Gone<'_>,
     created: &mut Vec<Found>,
     files: &mut Vec<Changed>,
@@ -275,8 +273,8 @@ fn rename_by_content(
     let mut reader = Reader::bounded();
     let mut digests: HashMap<PathBuf, Digest> = HashMap::new();
     for found in created.iter() {
-        if sizes.contains(&found.metadata.size())
-            && let Some(digest) = reader.digest(&root.join(&found.path), &found.metadata)
+        if sizes.contains(&found.seen.size)
+            && let Some(digest) = reader.digest(tree, &found.path, &found.seen)
         {
             digests.insert(found.path.clone(), digest);
         }
@@ -285,7 +283,7 @@ fn rename_by_content(
     for only_same_name in [true, false] {
         created.retain(|found| {
             let digest = digests.get(&found.path);
-            let paths = digest.and_then(|it| sources.get_mut(&(found.metadata.size(), *it)));
+            let paths = digest.and_then(|it| sources.get_mut(&(found.seen.size, *it)));
             let Some(paths) = paths else { return true };
             let name = found.path.file_name();
             let fits = |path: &&Path| !only_same_name || path.file_name() == name;
@@ -298,19 +296,6 @@ fn rename_by_content(
     }
     taken.sort_unstable();
     gone.retain(|(path, _)| taken.binary_search(path).is_err());
-}
-
-/// The directory itself, whatever links lead to it.
-fn directory(root: &Path) -> io::Result<PathBuf> {
-    let root = root.canonicalize()?;
-    match root.metadata()?.is_dir() {
-        true => Ok(root),
-        false => Err(io::ErrorKind::NotADirectory.into()),
-    }
-}
-
-fn is_gone(err: &io::Error) -> bool {
-    matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn is_rules(path: &Path) -> bool {
@@ -327,11 +312,7 @@ fn is_rename_of_rules(file: &Changed) -> bool {
 
 /// When a file last came, went or changed. No program can set this time.
 fn changed_at(found: &Found) -> i64 {
-    nanoseconds(found.metadata.ctime(), found.metadata.ctime_nsec())
-}
-
-fn nanoseconds(seconds: i64, rest: i64) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(rest)
+    found.seen.changed
 }
 
 fn now() -> i64 {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Component, Path, PathBuf};
 
 use tieline_wire::markers;
+use tieline_workspace::Tree;
 
 use super::walk::Walk;
 use super::{Change, Changed};
@@ -124,7 +125,7 @@ impl Said {
 /// What is known of the files.
 struct Disk<'a> {
     root: &'a Path,
-    real_root: Option<PathBuf>,
+    tree: Option<Tree>,
     changes: BTreeMap<&'a Path, &'a Change>,
     /// The names that files had before.
     left: BTreeSet<&'a Path>,
@@ -137,13 +138,14 @@ impl<'a> Disk<'a> {
             Change::Renamed { from } => Some(Path::new(from)),
             _ => None,
         });
-        Disk { root, real_root: root.canonicalize().ok(), changes, left: left.collect() }
+        Disk { root, tree: Tree::open(root).ok(), changes, left: left.collect() }
     }
 
     /// A path from the root. `None` if it leads elsewhere.
     fn inside(&self, path: &str) -> Option<PathBuf> {
         let path = Path::new(unquoted(path.trim()));
-        let mut roots = [Some(self.root), self.real_root.as_deref()].into_iter().flatten();
+        let real_root = self.tree.as_ref().map(Tree::path);
+        let mut roots = [Some(self.root), real_root].into_iter().flatten();
         let below = match path.is_absolute() {
             true => roots.find_map(|root| path.strip_prefix(root).ok())?,
             false => path,
@@ -161,7 +163,7 @@ impl<'a> Disk<'a> {
     }
 
     fn is_there(&self, path: &Path) -> bool {
-        self.root.join(path).symlink_metadata().is_ok()
+        self.tree.as_ref().is_some_and(|tree| tree.look(path).is_ok())
     }
 
     /// Whether the file, or one in the directory, changed.
@@ -182,10 +184,10 @@ impl<'a> Disk<'a> {
 
     /// Those of the paths that a measure looks at: files that no rule of git hides.
     fn seen<'b>(&self, paths: impl Iterator<Item = &'b PathBuf>) -> HashSet<PathBuf> {
-        let Some(root) = &self.real_root else { return HashSet::new() };
+        let Some(tree) = &self.tree else { return HashSet::new() };
         let wanted: HashSet<PathBuf> =
             paths.flat_map(|path| path.ancestors()).map(Path::to_owned).collect();
-        Walk::new(root, super::MAX_FILES, move |path| wanted.contains(path))
+        Walk::new(tree, super::MAX_FILES, move |path| wanted.contains(path))
             .map(|found| found.path)
             .collect()
     }
