@@ -21,6 +21,17 @@ impl fmt::Display for ChoreId {
 /// Directories that no chore leaves, absolute: not by `..`, not by a link.
 pub type Roots = Arc<[PathBuf]>;
 
+/// What may be written that other programs run or obey when they come across it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leave {
+    /// None of it. That it would be needed is told ([`ChoreNews::Protected`]).
+    None,
+    /// This file, to which somebody said yes by its name.
+    File(PathBuf),
+    /// All of it: the mode says so.
+    All,
+}
+
 /// Something to be done.
 #[derive(Clone)]
 pub enum Chore {
@@ -43,6 +54,8 @@ pub enum Chore {
         path: PathBuf,
         /// The whole text.
         content: String,
+        /// Whether it may be a protected one.
+        leave: Leave,
     },
     /// Run a command in the agent's environment. Its two output streams are one.
     Run {
@@ -92,6 +105,15 @@ pub enum ChoreNews {
         code: Option<i32>,
         /// The signal that ended it.
         signal: Option<i32>,
+    },
+    /// The text was not written: the file is protected, and nobody gave leave.
+    Protected {
+        /// Which one it is, without links below its root.
+        path: PathBuf,
+        /// Who runs or obeys it.
+        by: String,
+        /// The text.
+        content: String,
     },
     /// It could not be done.
     Failed {

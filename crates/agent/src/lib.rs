@@ -36,7 +36,7 @@ mod sqeq;
 mod words;
 
 pub use alarm::{Alarm, AlarmWish};
-pub use chore::{Chore, ChoreId, ChoreNews, Roots};
+pub use chore::{Chore, ChoreId, ChoreNews, Leave, Roots};
 pub use driver::{
     Agent, Destination, Driver, ExitInfo, Launch, Launching, Plan, Refused, Resume, Routed, Share,
     Switchboard, Takes, checked_argument,

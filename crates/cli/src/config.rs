@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) timeout: Option<Duration>,
     pub(crate) idle_sleep: Option<Duration>,
     pub(crate) engine: EngineConfig,
+    /// Where it was read from.
+    pub(crate) file: Option<PathBuf>,
     /// The tables of agents, by name.
     agents: BTreeMap<String, AgentConfig>,
 }
@@ -134,7 +136,10 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Config, Error> {
         },
     };
     match std::fs::read(&path) {
-        Ok(bytes) => parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes)),
+        Ok(bytes) => {
+            let config = parse(&path.display().to_string(), &String::from_utf8_lossy(&bytes))?;
+            Ok(Config { file: std::path::absolute(&path).ok(), ..config })
+        }
         Err(err) if err.kind() == std::io::ErrorKind::NotFound && !must_exist => {
             Ok(Config::default())
         }

@@ -36,6 +36,7 @@ const KNOWN: [(&str, u64); 6] = [
 
 /// The engine on a script in place of a model: nothing of the user's providers is used.
 pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
+    let own = Own::of(config, data_dir);
     let script = config.agent("demo").script;
     let playing = Playing {
         file: script.map(|file| expanded(&file)),
@@ -52,22 +53,35 @@ pub(crate) fn demo(config: &Config, data_dir: Option<&Path>) -> Settings {
         }],
         home: home(),
         config_dir: config_dir(),
-        hidden: match provider(&config.engine) {
-            Ok(provider) => hidden(data_dir, &provider),
-            Err(_) => data_dir.map(Path::to_owned).into_iter().collect(),
-        },
+        hidden: own.hidden,
+        protected: own.protected,
         shell: shell(),
         ..Settings::new(Provider::scripted("demo", playing), scripted::MODEL)
     }
 }
 
-/// What commands may not read.
-fn hidden(data_dir: Option<&Path>, provider: &Provider) -> Vec<PathBuf> {
-    let key = match &provider.key {
-        Key::File(file) => Some(file.clone()),
-        _ => None,
-    };
-    data_dir.map(Path::to_owned).into_iter().chain(key).collect()
+/// What is tieline's own, and no command's business.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Own {
+    /// It may not be read: histories, keys, the headers of servers.
+    pub(crate) hidden: Vec<PathBuf>,
+    /// It may not be changed: it says what may run unasked.
+    pub(crate) protected: Vec<PathBuf>,
+}
+
+impl Own {
+    pub(crate) fn of(config: &Config, data_dir: Option<&Path>) -> Self {
+        let key = match provider(&config.engine).map(|provider| provider.key) {
+            Ok(Key::File(file)) => Some(file),
+            _ => None,
+        };
+        // Skills and prompts beside the file are for the model to read.
+        let files = [usual_place(), config.file.clone()].into_iter().flatten();
+        let hidden: Vec<PathBuf> =
+            data_dir.map(Path::to_owned).into_iter().chain(key).chain(files).collect();
+        let protected = hidden.iter().cloned().chain([config_dir()]).collect();
+        Self { hidden, protected }
+    }
 }
 
 /// What says where the engine's model is, if anything does.
@@ -83,7 +97,7 @@ pub(crate) fn named_by(config: &Config) -> Option<&'static str> {
 pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Settings, Failure> {
     let engine = &config.engine;
     let provider = provider(engine)?;
-    let hidden = hidden(data_dir, &provider);
+    let Own { hidden, protected } = Own::of(config, data_dir);
     let model = config.model_of("engine");
     Ok(Settings {
         version: VERSION.to_owned(),
@@ -97,6 +111,7 @@ pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Setti
         home: home(),
         config_dir: config_dir(),
         hidden,
+        protected,
         env: tieline_engine::exec::for_tools(engine.pass.as_deref().unwrap_or_default()),
         shell: engine.shell.clone().unwrap_or_else(shell),
         mcp_servers: servers(engine),

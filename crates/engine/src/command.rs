@@ -11,7 +11,9 @@ mod script;
 mod summary;
 mod terms;
 
-pub use decide::{Asked, Decision, Granted, decide, decide_patch, looks_denied, retry_outside};
+pub use decide::{
+    Asked, Decision, Granted, Touched, decide, decide_patch, looks_denied, retry_outside,
+};
 pub use known::{Safety, safety};
 pub use rules::{Rule, RuleDecision, Rules, RulesError, Verdict, proposed_rule};
 pub use script::{plain_script, segments};

@@ -146,7 +146,12 @@ impl Context {
     }
 
     /// What holds a command, for the sandbox; none when nothing does.
-    pub(crate) fn policy(&self, sandbox: Sandbox, hidden: &[PathBuf]) -> Option<Policy> {
+    pub(crate) fn policy(
+        &self,
+        sandbox: Sandbox,
+        hidden: &[PathBuf],
+        protected: &[PathBuf],
+    ) -> Option<Policy> {
         let (more, network, tmpdir, slash_tmp) = match &self.reaching {
             Reaching::Workspace { roots, network, tmpdir, slash_tmp } => {
                 (roots.as_slice(), *network, *tmpdir, *slash_tmp)
@@ -162,6 +167,7 @@ impl Context {
                 exclude_tmpdir: !tmpdir,
             },
         };
-        Some(Policy { files, network, hidden: hidden.to_vec(), protected: Vec::new() })
+        let (hidden, protected) = (hidden.to_vec(), protected.to_vec());
+        Some(Policy { files, network, hidden, protected })
     }
 }

@@ -35,6 +35,9 @@ pub struct Settings {
     pub config_dir: PathBuf,
     /// What commands may not read: the store, the key.
     pub hidden: Vec<PathBuf>,
+    /// What commands may not change, although it may lie in the workspace, and patches only with
+    /// leave: our configuration, the store.
+    pub protected: Vec<PathBuf>,
     /// What commands know of the environment.
     pub env: Env,
     /// The shell that commands are handed to.
@@ -77,6 +80,7 @@ impl Settings {
             home: None,
             config_dir: PathBuf::from("/nonexistent"),
             hidden: Vec::new(),
+            protected: Vec::new(),
             env: crate::exec::for_tools(&[]),
             shell: "/bin/sh".to_owned(),
             mcp_servers: Vec::new(),

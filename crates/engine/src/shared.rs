@@ -164,7 +164,7 @@ impl Shared {
 
     /// What holds a command.
     pub(crate) fn policy(&self, context: &Context, sandbox: Sandbox) -> Option<Policy> {
-        context.policy(sandbox, &self.settings.hidden)
+        context.policy(sandbox, &self.settings.hidden, &self.settings.protected)
     }
 
     /// A command goes on after its call.

@@ -14,11 +14,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use tieline_agent::{Chore, ChoreId, ChoreNews};
+use tieline_agent::{Chore, ChoreId, ChoreNews, Leave};
 use tieline_proc::{Child, Env, Spec};
+use tieline_workspace::{Guard, Homes};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+use beneath::Place;
 
 #[cfg(test)]
 mod tests;
@@ -66,8 +69,8 @@ impl Chores {
                 let work = move || read_text(&within, &path, line, limit);
                 self.tasks.spawn(file(id, work, sender));
             }
-            Chore::WriteText { within, path, content } => {
-                let work = move || write_text(&within, &path, &content);
+            Chore::WriteText { within, path, content, leave } => {
+                let work = move || write_text(&within, &path, content, &leave);
                 self.tasks.spawn(file(id, work, sender));
             }
             Chore::Run { within, command, args, env, cwd } => {
@@ -254,10 +257,13 @@ fn broken(path: &Path, err: &std::io::Error) -> ChoreNews {
     ChoreNews::failed(format!("{}: {err}", path.display()))
 }
 
+fn place(within: &[PathBuf], path: &Path) -> Result<Place, ChoreNews> {
+    Place::find(within, path)
+        .ok_or_else(|| ChoreNews::failed(format!("{} is not in the workspace", path.display())))
+}
+
 /// A file that is one, opened below its root.
-fn open(within: &[PathBuf], path: &Path, flags: OFlags) -> Result<std::fs::File, ChoreNews> {
-    let place = beneath::Place::find(within, path)
-        .ok_or_else(|| ChoreNews::failed(format!("{} is not in the workspace", path.display())))?;
+fn open(place: &Place, path: &Path, flags: OFlags) -> Result<std::fs::File, ChoreNews> {
     // A pipe must not hold us up, and a device is not ours to touch.
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = place.open(flags).map_err(|err| failed(path, err))?;
@@ -275,7 +281,7 @@ fn read_text(
     line: Option<u32>,
     limit: Option<u32>,
 ) -> Result<ChoreNews, ChoreNews> {
-    let file = open(within, path, OFlags::RDONLY)?;
+    let file = open(&place(within, path)?, path, OFlags::RDONLY)?;
     let mut bytes = Vec::new();
     // It may grow while it is read.
     let read = (&file).take(LARGEST_FILE + 1).read_to_end(&mut bytes);
@@ -300,8 +306,20 @@ fn lines(text: String, line: Option<u32>, limit: Option<u32>) -> String {
     text.split_inclusive('\n').skip(before).take(most).collect()
 }
 
-fn write_text(within: &[PathBuf], path: &Path, content: &str) -> Result<ChoreNews, ChoreNews> {
-    let mut file = open(within, path, OFlags::WRONLY | OFlags::CREATE)?;
+fn write_text(
+    within: &[PathBuf],
+    path: &Path,
+    content: String,
+    leave: &Leave,
+) -> Result<ChoreNews, ChoreNews> {
+    let place = place(within, path)?.real().map_err(|err| failed(path, err))?;
+    if *leave != Leave::All
+        && let Some(by) = place.obeyed_by(&Guard::by_name().at(&Homes::here()))
+        && *leave != Leave::File(place.path())
+    {
+        return Err(ChoreNews::Protected { path: place.path(), by: by.to_string(), content });
+    }
+    let mut file = open(&place, path, OFlags::WRONLY | OFlags::CREATE)?;
     // Only now: what is no file was not to be emptied.
     file.set_len(0).map_err(|err| broken(path, &err))?;
     file.write_all(content.as_bytes()).map_err(|err| broken(path, &err))?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -124,6 +124,11 @@ impl<'r> Prepared<'r> {
     /// What will change, hunk by hunk.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Where the files are that it touches, without links.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.targets.keys().map(PathBuf::as_path)
     }
 
     /// Writes it: all of it or nothing.

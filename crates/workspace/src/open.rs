@@ -109,6 +109,8 @@ pub struct Seen {
     pub changed: i64,
     /// Its number.
     pub inode: u64,
+    /// The file system it lies on.
+    pub device: u64,
 }
 
 impl Seen {
@@ -127,6 +129,7 @@ impl Seen {
             modified: nanoseconds(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
             changed: nanoseconds(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
             inode: stat.st_ino as u64,
+            device: stat.st_dev as u64,
         }
     }
 }

@@ -226,6 +226,12 @@ impl Guard {
         Self { by_name: true, places: Vec::new() }
     }
 
+    /// Only what is protected by its place is.
+    pub fn without_names(mut self) -> Self {
+        self.by_name = false;
+        self
+    }
+
     /// So is what other programs obey in these homes.
     pub fn at(mut self, homes: &Homes) -> Self {
         for (path, by) in homes.places() {

@@ -18,7 +18,7 @@ use tieline_wire::jsonrpc::write::{self, Form};
 use super::driver::AcpDriver;
 use super::failure::{CANCELLED, INTERNAL, INVALID_PARAMS, UNKNOWN_METHOD};
 use super::mode::{self, Verdict};
-use super::serve::{Command, File, Old};
+use super::serve::{Command, Consent, File, Old};
 use crate::driver::{Driver, Refused};
 use crate::form;
 use crate::ledger::{Ledger, Meta};
@@ -247,14 +247,7 @@ impl AcpDriver {
     }
 
     /// The user decides about a file.
-    pub(super) fn ask_to_write(
-        &mut self,
-        name: RequestId,
-        id: &Id,
-        file: File,
-        old: Old,
-        ledger: &mut Ledger,
-    ) {
+    pub(super) fn ask_to_write(&mut self, id: &Id, file: File, old: Old, ledger: &mut Ledger) {
         let path = file.path.display().to_string();
         let (kind, old_text) = match old {
             Old::Text(text) => (ChangeKind::Update, Some(text.into())),
@@ -277,8 +270,12 @@ impl AcpDriver {
             input: None,
             suggestions: Vec::new(),
         });
-        let what = Asking::Write(file);
-        self.ask_for_us(name, id, what, format!("Write {path}"), body, ledger);
+        let title = match &file.obeyed_by {
+            None => format!("Write {path}"),
+            Some(by) => format!("Write {path}, which {by} run or obey"),
+        };
+        let name = file.question.clone();
+        self.ask_for_us(name, id, Asking::Write(file), title, body, ledger);
     }
 
     /// The user decides about a command.
@@ -370,7 +367,7 @@ impl AcpDriver {
                     self.grants.writes.insert(file.path.clone());
                 }
                 match is_yes {
-                    true => self.start_write(wire_id, file, ledger),
+                    true => self.start_write(wire_id, file, Consent::Yes, ledger),
                     false => refuse(&wire_id, INTERNAL, said_no(by), ledger),
                 }
             }

@@ -111,6 +111,15 @@ pub(super) fn on_write(mode: Mode) -> Verdict {
     }
 }
 
+/// About a file that other programs run or obey when they come across it.
+pub(super) fn on_protected(mode: Mode) -> Verdict {
+    match mode {
+        Mode::Plan | Mode::BypassPermissions => Verdict::Refuse,
+        Mode::Default | Mode::AcceptEdits | Mode::Auto => Verdict::Ask,
+        Mode::Yolo => Verdict::Allow,
+    }
+}
+
 /// About a command that is to be run by us.
 pub(super) fn on_command(mode: Mode) -> Verdict {
     match mode {

@@ -16,7 +16,7 @@ use super::driver::AcpDriver;
 use super::failure::{CANCELLED, INTERNAL, INVALID_PARAMS, NOT_FOUND};
 use super::mode::{self, Verdict};
 use super::terminal::{Terminal, TerminalExit};
-use crate::chore::{Chore, ChoreId, ChoreNews};
+use crate::chore::{Chore, ChoreId, ChoreNews, Leave};
 use crate::ledger::Ledger;
 
 /// How many files are read or written at a time.
@@ -35,10 +35,9 @@ pub(super) struct Served {
 #[derive(Debug)]
 enum Serving {
     Read,
-    Write,
-    /// What the file holds is read first, so that the user sees what would change. The question is
-    /// named after the line that asked.
-    Preview(File, RequestId),
+    Write(Writing),
+    /// What the file holds is read first, so that the user sees what would change.
+    Preview(File),
     /// The answer went out when it began.
     Run(String),
 }
@@ -48,6 +47,23 @@ impl Served {
     pub(super) fn waits(&self, id: &Id) -> bool {
         !matches!(self.what, Serving::Run(_)) && self.wire_id == *id
     }
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+struct Writing {
+    path: PathBuf,
+    consent: Consent,
+    question: RequestId,
+}
+
+/// Whether the user was asked about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    /// And said yes to its name.
+    Yes,
+    /// The mode lets it be written.
+    No,
 }
 
 /// What a file holds that is to be written.
@@ -66,6 +82,10 @@ pub(super) enum Old {
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) content: String,
+    /// Who runs or obeys it, if it is protected. Its path is then the real one.
+    pub(super) obeyed_by: Option<String>,
+    /// The name of the question about it, after the line that asked.
+    pub(super) question: RequestId,
 }
 
 /// A command that is to be run.
@@ -133,39 +153,73 @@ impl AcpDriver {
         // What was said about a call holds for what the call does.
         let is_granted = self.grants.writes.contains(&path)
             || self.tools.values().any(|tool| tool.may_write(&path));
-        let file = File { path, content };
+        let file = File { path, content, obeyed_by: None, question: request_id(ledger) };
         match mode::on_write(self.mode) {
             Verdict::Refuse => {
                 let what = format!("writing {}", file.path.display());
                 self.forbid(id, &what, ledger);
             }
             Verdict::Ask if !is_granted => self.preview(id, file, ledger),
-            Verdict::Ask | Verdict::Allow => self.start_write(id.clone(), file, ledger),
+            Verdict::Ask | Verdict::Allow => {
+                let consent = if is_granted { Consent::Yes } else { Consent::No };
+                self.start_write(id.clone(), file, consent, ledger);
+            }
         }
         Ok(())
+    }
+
+    /// A file is protected, and nobody gave leave for it by its name. In a mode that asks for nothing
+    /// it is not written.
+    fn protected(&mut self, id: &Id, was: &Writing, file: File, ledger: &mut Ledger) {
+        let is_granted = (was.consent == Consent::Yes && was.path == file.path)
+            || self.grants.writes.contains(&file.path);
+        match mode::on_protected(self.mode) {
+            _ if ledger.current_turn().is_none() => {
+                refuse(id, CANCELLED, "the turn is over", ledger);
+            }
+            _ if is_granted => self.start_write(id.clone(), file, Consent::Yes, ledger),
+            Verdict::Ask => self.preview(id, file, ledger),
+            Verdict::Refuse | Verdict::Allow => {
+                let by = file.obeyed_by.unwrap_or_default();
+                let what = format!("writing {}, which {by} run or obey", file.path.display());
+                self.forbid(id, &what, ledger);
+            }
+        }
     }
 
     /// Before the user is asked about a file.
     fn preview(&mut self, id: &Id, file: File, ledger: &mut Ledger) {
         let (within, path) = (self.roots.clone(), file.path.clone());
         let chore = ledger.chore(Chore::ReadText { within, path, line: None, limit: None });
-        let what = Serving::Preview(file, request_id(ledger));
+        let what = Serving::Preview(file);
         self.served.insert(chore, Served { wire_id: id.clone(), what });
     }
 
     /// Nobody is to be asked any more about files that are still being read for it.
     pub(super) fn withdraw_previews(&mut self, reason: &str, ledger: &mut Ledger) {
-        let is_preview = |_: &ChoreId, it: &mut Served| matches!(it.what, Serving::Preview(..));
+        let is_preview = |_: &ChoreId, it: &mut Served| matches!(it.what, Serving::Preview(_));
         for (_, served) in self.served.extract_if(is_preview) {
             refuse(&served.wire_id, CANCELLED, reason, ledger);
         }
     }
 
-    pub(super) fn start_write(&mut self, wire_id: Id, file: File, ledger: &mut Ledger) {
-        let File { path, content } = file;
-        let chore = Chore::WriteText { within: self.roots.clone(), path, content };
-        let chore = ledger.chore(chore);
-        self.served.insert(chore, Served { wire_id, what: Serving::Write });
+    pub(super) fn start_write(
+        &mut self,
+        wire_id: Id,
+        file: File,
+        consent: Consent,
+        ledger: &mut Ledger,
+    ) {
+        let File { path, content, obeyed_by, question } = file;
+        let leave = match (mode::on_protected(self.mode), obeyed_by) {
+            (Verdict::Allow, _) => Leave::All,
+            (_, Some(_)) => Leave::File(path.clone()),
+            (_, None) => Leave::None,
+        };
+        let what = Serving::Write(Writing { path: path.clone(), consent, question });
+        let within = self.roots.clone();
+        let chore = ledger.chore(Chore::WriteText { within, path, content, leave });
+        self.served.insert(chore, Served { wire_id, what });
     }
 
     fn is_outside(&self, id: &Id, path: &Path, ledger: &mut Ledger) -> bool {
@@ -318,19 +372,25 @@ impl AcpDriver {
     pub(super) fn served(&mut self, chore: ChoreId, news: ChoreNews, ledger: &mut Ledger) {
         let Some(Served { wire_id, what }) = self.served.remove(&chore) else { return };
         match (what, news) {
-            (Serving::Preview(file, name), news) => {
+            (Serving::Preview(file), news) => {
                 let old = match news {
                     ChoreNews::Text(text) => Old::Text(text),
                     ChoreNews::Failed { missing: true, .. } => Old::None,
                     // It may be no text, or not there for us; the user decides all the same.
                     _ => Old::Unknown,
                 };
-                self.ask_to_write(name, &wire_id, file, old, ledger);
+                self.ask_to_write(&wire_id, file, old, ledger);
             }
             (Serving::Read, ChoreNews::Text(text)) => {
                 respond(&wire_id, &acp::ReadTextFileResponse::new(text), ledger);
             }
-            (Serving::Write, ChoreNews::Written) => respond(&wire_id, &json!({}), ledger),
+            (Serving::Write(..), ChoreNews::Written) => respond(&wire_id, &json!({}), ledger),
+            (Serving::Write(was), ChoreNews::Protected { path, by, content }) => {
+                // The first question may have been asked already.
+                let question = RequestId::new(format!("{}p", was.question));
+                let file = File { path, content, obeyed_by: Some(by), question };
+                self.protected(&wire_id, &was, file, ledger);
+            }
             (Serving::Run(name), news) => {
                 let is_end = news.is_end();
                 self.ran(&name, news, ledger);
@@ -370,7 +430,7 @@ impl AcpDriver {
                 }
                 TerminalExit { code: Some(127), signal: None }
             }
-            ChoreNews::Text(_) | ChoreNews::Written => return,
+            ChoreNews::Text(_) | ChoreNews::Written | ChoreNews::Protected { .. } => return,
         };
         if let Some(tool) = tool.and_then(|tool| self.tools.get_mut(&tool)) {
             tool.exited(exit.code);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tieline_event::AskWhen;
 
-use super::known::{Safety, safety_of};
+use super::known::{Safety, is_git, safety_of};
 use super::rules::{Rules, Verdict, proposed_rule};
 use super::script::segments;
 use super::terms::{Ask, Granular, Sandbox, Terms};
@@ -74,18 +74,21 @@ pub fn decide(terms: &Terms, asked: &Asked<'_>, rules: &Rules) -> Decision {
         return question.ask(Sort::Rule, reason);
     }
     let inside = Decision::Run { within: terms.sandbox };
+    // Git runs what a repository's own configuration names: monitors, filters, programs that show a
+    // difference. That is harmless where the sandbox holds it.
+    let is_held = terms.sandbox.is_ours() || !open.iter().any(|words| is_git(words));
     match (safety_of(&open), terms.ask) {
-        (Safety::Safe, _) => inside,
+        (Safety::Safe, _) if is_held => inside,
         (Safety::Dangerous, _) => {
             question.ask(Sort::Sandbox, "it can destroy what cannot be brought back".to_owned())
         }
-        (Safety::Unknown, Ask::When(AskWhen::Untrusted)) => {
+        (_, Ask::When(AskWhen::Untrusted)) => {
             question.ask(Sort::Sandbox, "it is not known to be harmless".to_owned())
         }
-        (Safety::Unknown, Ask::When(AskWhen::OnRequest) | Ask::Granular(_)) if leaves => {
+        (_, Ask::When(AskWhen::OnRequest) | Ask::Granular(_)) if leaves => {
             question.ask(Sort::Sandbox, "it is to run outside of the sandbox".to_owned())
         }
-        (Safety::Unknown, _) => inside,
+        _ => inside,
     }
 }
 
@@ -138,13 +141,22 @@ impl Question<'_> {
     }
 }
 
-/// What becomes of a patch.
-///
-/// `inside_roots` says that every path of it is in the workspace or in another place that could be
-/// written; `granted` that somebody said yes to all of its paths for the rest of the session.
-pub fn decide_patch(terms: &Terms, inside_roots: bool, granted: bool) -> Decision {
-    let within = match inside_roots {
-        true if terms.sandbox.is_ours() => Sandbox::WorkspaceWrite,
+/// Where the paths of a patch are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Touched<'a> {
+    /// All of them in the workspace or in another place that could be written.
+    Inside,
+    /// Some of them elsewhere.
+    Outside,
+    /// Some of them where other programs run or obey what they find; these, by name.
+    Protected(&'a str),
+}
+
+/// What becomes of a patch. `granted` says that somebody said yes to all of its paths for the rest of
+/// the session.
+pub fn decide_patch(terms: &Terms, touched: Touched<'_>, granted: bool) -> Decision {
+    let within = match touched {
+        Touched::Inside if terms.sandbox.is_ours() => Sandbox::WorkspaceWrite,
         _ => terms.outside(),
     };
     let run = Decision::Run { within };
@@ -159,18 +171,24 @@ pub fn decide_patch(terms: &Terms, inside_roots: bool, granted: bool) -> Decisio
     }
     let is_held = match terms.sandbox {
         Sandbox::ReadOnly => false,
-        Sandbox::WorkspaceWrite => inside_roots,
+        Sandbox::WorkspaceWrite => touched == Touched::Inside,
         Sandbox::None | Sandbox::External => true,
     };
-    match terms.ask {
-        Ask::When(AskWhen::Untrusted) => ask("every change is asked for"),
+    let reason = match touched {
+        Touched::Protected(names) => {
+            format!("it changes what other programs run or obey: {names}")
+        }
+        _ => "it writes outside of what may be written".to_owned(),
+    };
+    match (terms.ask, touched) {
+        (Ask::When(AskWhen::Untrusted), Touched::Protected(_)) => ask(&reason),
+        (Ask::When(AskWhen::Untrusted), _) => ask("every change is asked for"),
         _ if is_held => run,
-        Ask::When(AskWhen::Never) | Ask::Granular(Granular { sandbox_approval: false, .. }) => {
-            forbid("it writes outside of what may be written, and nobody is asked here")
+        (Ask::When(AskWhen::Never), _)
+        | (Ask::Granular(Granular { sandbox_approval: false, .. }), _) => {
+            forbid(&format!("{reason}, and nobody is asked here"))
         }
-        Ask::When(AskWhen::OnRequest | AskWhen::OnFailure) | Ask::Granular(_) => {
-            ask("it writes outside of what may be written")
-        }
+        (Ask::When(AskWhen::OnRequest | AskWhen::OnFailure) | Ask::Granular(_), _) => ask(&reason),
     }
 }
 

@@ -38,6 +38,11 @@ pub(super) fn safety_of(segments: &[Vec<String>]) -> Safety {
     if all_known { Safety::Safe } else { Safety::Unknown }
 }
 
+/// Whether a command is `git`.
+pub(super) fn is_git(argv: &[String]) -> bool {
+    name_of(argv) == Some("git")
+}
+
 fn name_of(argv: &[String]) -> Option<&str> {
     system_name(argv.first()?)
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tieline_patch::{Applied, Change, Content, Error, Kind, Options, Prepared, Roots};
+use tieline_patch::{Applied, Change, Content, Error, Kind, Options, Patch, Prepared, Roots};
 use tieline_wire::sqeq::{
     ApplyPatchApprovalRequest, Changes, EventMsg, FileChange, PatchApplyBegin, PatchApplyEnd,
     TurnDiff,
 };
 use tieline_wire::text::Str;
-use tieline_workspace::Guard;
+use tieline_workspace::{Guard, Homes};
 
 use super::{Outcome, Scene};
 use crate::calls::Call;
-use crate::command::{Decision, decide_patch};
+use crate::command::{Decision, Touched, decide_patch};
 use crate::context::Reaching;
 use crate::order::Verdict;
 use crate::outcomes::Changed;
@@ -28,8 +28,26 @@ pub(super) struct Args {
 /// A patch that can be applied.
 struct Ready {
     changes: Vec<Change>,
-    /// All of it is inside of what may be written.
-    is_inside: bool,
+    /// Where its files are, without links.
+    paths: Vec<PathBuf>,
+    place: Place,
+}
+
+/// Where a patch writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Inside of what may be written.
+    Inside,
+    /// Somewhere else, or where other programs run or obey what they find.
+    Anywhere,
+}
+
+/// What a patch is held to.
+#[derive(Clone)]
+struct Bounds {
+    cwd: PathBuf,
+    roots: Vec<PathBuf>,
+    guard: Guard,
 }
 
 /// Applies a patch, below `workdir` if it was handed to the shell there.
@@ -40,31 +58,43 @@ pub(super) async fn apply(
     workdir: Option<&Path>,
 ) -> Outcome {
     let cwd = workdir.map_or_else(|| scene.context.cwd.clone(), |dir| scene.context.path(dir));
-    let ready = {
-        let (text, cwd, roots) = (text.to_owned(), cwd.clone(), roots(scene));
-        blocking(move || Ok((recover(&cwd, &roots), prepare(&text, &cwd, &roots)))).await
+    let (roots, ours) = (roots(scene), scene.shared.settings.protected.clone());
+    let looked = {
+        let text = text.to_owned();
+        blocking(move || {
+            let ours = ours.iter().map(PathBuf::as_path);
+            let guard = Guard::by_name().at(&Homes::here()).ours(ours);
+            let bounds = Bounds { cwd, roots, guard };
+            Ok((recover(&bounds), prepare(&text, &bounds), bounds))
+        })
+        .await
     };
-    let ready = match ready {
-        Ok((ended, ready)) => {
-            for words in ended {
-                scene.shared.out.warn(&scene.task, words).await;
-            }
-            ready
-        }
-        Err(why) => Err(why),
+    let (ended, ready, bounds) = match looked {
+        Ok(looked) => looked,
+        Err(why) => return Outcome::failed(why),
     };
-    let ready = match ready {
+    for words in ended {
+        scene.shared.out.warn(&scene.task, words).await;
+    }
+    let (ready, names) = match ready {
         Ok(ready) => ready,
         Err(why) => return Outcome::failed(why),
     };
-    let paths: Vec<PathBuf> = ready.changes.iter().flat_map(paths_of).collect();
+    // Both by the names the patch has for them and by where they are: a name may lead elsewhere later.
+    let mut paths: Vec<PathBuf> = ready.changes.iter().flat_map(paths_of).collect();
+    paths.extend(ready.paths.iter().cloned());
     let granted = {
         let granted = scene.shared.granted();
         granted.has_files(paths.iter().map(PathBuf::as_path))
     };
     let terms = scene.context.terms();
     let mut auto_approved = true;
-    match decide_patch(&terms, ready.is_inside, granted) {
+    let touched = match (ready.place, names.as_deref()) {
+        (_, Some(names)) => Touched::Protected(names),
+        (Place::Inside, None) => Touched::Inside,
+        (Place::Anywhere, None) => Touched::Outside,
+    };
+    match decide_patch(&terms, touched, granted) {
         Decision::Run { .. } => {}
         Decision::Forbid { reason } => return Outcome::forbidden(reason),
         Decision::Ask { reason, .. } => {
@@ -81,7 +111,7 @@ pub(super) async fn apply(
     }
     let work = {
         let (scene, call, text) = (scene.clone(), call.clone(), text.to_owned());
-        async move { write(&scene, &call, text, cwd, &ready, auto_approved).await }
+        async move { write(&scene, &call, text, bounds, &ready, auto_approved).await }
     };
     let written = scene.outcomes.change(work).await;
     written.unwrap_or_else(|| Outcome::failed("the patch was not applied: the task has ended"))
@@ -92,7 +122,7 @@ async fn write(
     scene: &Scene,
     call: &Call,
     text: String,
-    cwd: PathBuf,
+    bounds: Bounds,
     ready: &Ready,
     auto_approved: bool,
 ) -> Outcome {
@@ -104,8 +134,10 @@ async fn write(
         turn_id: Some(Str::Borrowed(&scene.task)),
     };
     out.send(&scene.task, EventMsg::PatchApplyBegin(begin)).await;
-    let (roots, anywhere) = (roots(scene), !ready.is_inside);
-    let applied = blocking(move || commit(&text, &cwd, &roots, anywhere)).await;
+    let applied = {
+        let (place, paths) = (ready.place, ready.paths.clone());
+        blocking(move || commit(&text, &bounds, place, &paths)).await
+    };
     let (stdout, stderr) = match &applied {
         Ok(applied) => (applied.summary(), String::new()),
         Err(why) => (String::new(), why.clone()),
@@ -161,42 +193,79 @@ fn roots(scene: &Scene) -> Vec<PathBuf> {
     }
 }
 
-fn open(cwd: &Path, roots: &[PathBuf], anywhere: bool) -> Result<Roots, Error> {
-    match anywhere {
-        false => Roots::open(cwd, roots),
-        // Somebody said yes to these very files.
-        true => Ok(Roots::open(cwd, &[PathBuf::from("/")])?.guarded_by(Guard::none())),
+impl Bounds {
+    /// Whether everything may be written.
+    fn are_none(&self) -> bool {
+        self.roots == [PathBuf::from("/")]
+    }
+
+    fn open(&self, place: Place) -> Result<Roots, Error> {
+        match place {
+            Place::Inside if !self.are_none() => {
+                Ok(Roots::open(&self.cwd, &self.roots)?.guarded_by(self.guard.clone()))
+            }
+            // Somebody said yes to these very files, or to everything.
+            _ => Ok(Roots::open(&self.cwd, &[PathBuf::from("/")])?.guarded_by(Guard::none())),
+        }
+    }
+
+    /// What of a patch is protected, and who obeys it; nothing if nothing is.
+    fn protected(&self, patch: &Patch<'_>) -> Result<Option<String>, Error> {
+        let within = self.open(Place::Inside)?;
+        let around = Roots::open(&self.cwd, &[PathBuf::from("/")])?;
+        // Only its place tells of a file that is in no root: a name above the roots says nothing.
+        let around = around.guarded_by(self.guard.clone().without_names());
+        let names = patch.hunks.iter().flat_map(|hunk| [Some(hunk.path()), hunk.move_to()]);
+        let mut found: Vec<String> = Vec::new();
+        for name in names.flatten() {
+            let Some((path, by)) = within.protected(name).or_else(|| around.protected(name)) else {
+                continue;
+            };
+            let shown = path.strip_prefix(within.cwd()).unwrap_or(&path);
+            let shown = format!("{} ({by})", shown.display());
+            if !found.contains(&shown) {
+                found.push(shown);
+            }
+        }
+        Ok((!found.is_empty()).then(|| found.join(", ")))
     }
 }
 
 /// Ends what an earlier process has left half done, before anybody looks at the files.
-fn recover(cwd: &Path, within: &[PathBuf]) -> Vec<String> {
-    let roots = open(cwd, within, within == [PathBuf::from("/")]);
+fn recover(bounds: &Bounds) -> Vec<String> {
+    let roots = bounds.open(Place::Inside);
     let ended = roots.map(|roots| tieline_patch::recover(&roots)).unwrap_or_default();
     ended.iter().map(tieline_patch::Recovered::words).collect()
 }
 
-fn prepare(text: &str, cwd: &Path, within: &[PathBuf]) -> Result<Ready, String> {
+/// Reads a patch; gives what of it is protected, by name.
+fn prepare(text: &str, bounds: &Bounds) -> Result<(Ready, Option<String>), String> {
     let patch = tieline_patch::parse(text).map_err(|error| error.to_string())?;
-    let is_full = within == [PathBuf::from("/")];
-    let roots = open(cwd, within, is_full).map_err(|error| error.to_string())?;
-    match Prepared::new(&patch, &roots, Options::default()) {
-        Ok(prepared) => Ok(Ready { changes: prepared.changes().to_vec(), is_inside: true }),
+    let ready = |place| -> Result<Ready, Error> {
+        let roots = bounds.open(place)?;
+        let prepared = Prepared::new(&patch, &roots, Options::default())?;
+        let paths = prepared.paths().map(Path::to_owned).collect();
+        Ok(Ready { changes: prepared.changes().to_vec(), paths, place })
+    };
+    match ready(Place::Inside) {
         Err(Error::Refused { .. }) => {
-            let roots = open(cwd, within, true).map_err(|error| error.to_string())?;
-            let prepared = Prepared::new(&patch, &roots, Options::default());
-            let prepared = prepared.map_err(|error| error.to_string())?;
-            Ok(Ready { changes: prepared.changes().to_vec(), is_inside: false })
+            let names = bounds.protected(&patch).map_err(|error| error.to_string())?;
+            Ok((ready(Place::Anywhere).map_err(|error| error.to_string())?, names))
         }
-        Err(error) => Err(error.to_string()),
+        ready => Ok((ready.map_err(|error| error.to_string())?, None)),
     }
 }
 
-fn commit(text: &str, cwd: &Path, within: &[PathBuf], anywhere: bool) -> Result<Applied, String> {
+fn commit(text: &str, bounds: &Bounds, place: Place, paths: &[PathBuf]) -> Result<Applied, String> {
     let patch = tieline_patch::parse(text).map_err(|error| error.to_string())?;
-    let anywhere = anywhere || within == [PathBuf::from("/")];
-    let roots = open(cwd, within, anywhere).map_err(|error| error.to_string())?;
-    tieline_patch::apply(&patch, &roots, Options::default()).map_err(|error| error.to_string())
+    let roots = bounds.open(place).map_err(|error| error.to_string())?;
+    let prepared = Prepared::new(&patch, &roots, Options::default());
+    let prepared = prepared.map_err(|error| error.to_string())?;
+    // A link may have come into a path since somebody said yes to where it led.
+    match prepared.paths().eq(paths.iter().map(PathBuf::as_path)) {
+        true => prepared.commit().map_err(|error| error.to_string()),
+        false => Err("a file leads elsewhere than when the patch was looked at; try again".into()),
+    }
 }
 
 /// Files block; the runtime must not.

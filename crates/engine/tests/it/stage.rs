@@ -116,6 +116,7 @@ fn settings(dir: &TempDir, model: &ModelServer) -> Settings {
         home: Some(dir.path().to_owned()),
         config_dir: dir.path().join("config"),
         hidden: vec![dir.path().join("store")],
+        protected: vec![dir.path().join("config")],
         env,
         shell: "/bin/bash".to_owned(),
         mcp_servers: Vec::new(),

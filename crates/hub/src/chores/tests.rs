@@ -39,9 +39,18 @@ impl Yard {
     }
 
     fn write(&self, path: &Path) -> Result<(), String> {
-        match write_text(&self.roots, path, "new") {
+        self.write_with(path, &Leave::None)
+    }
+
+    fn write_with(&self, path: &Path, leave: &Leave) -> Result<(), String> {
+        match write_text(&self.roots, path, "new".to_owned(), leave) {
             Ok(ChoreNews::Written) => Ok(()),
             Err(ChoreNews::Failed { why, .. }) => Err(why),
+            Err(ChoreNews::Protected { path, by, content }) => {
+                assert_eq!(content, "new");
+                let path = path.strip_prefix(&self.roots[0]).unwrap();
+                Err(format!("{} is protected: {by}", path.display()))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -140,4 +149,34 @@ fn a_command_runs_below_the_roots_only() {
     assert!(at(yard.dir.path()).is_err());
     assert!(at(&yard.path("out")).is_err());
     assert!(at(&yard.path("src/../..")).is_err());
+}
+
+#[test]
+fn what_other_programs_obey_is_written_with_leave_for_this_very_file() {
+    let yard = Yard::new();
+    std::fs::create_dir_all(yard.path(".git/hooks")).unwrap();
+    symlink(".git/hooks", yard.path("docs")).unwrap();
+    symlink(".vscode/tasks.json", yard.path("tasks.json")).unwrap();
+    std::fs::create_dir(yard.path(".vscode")).unwrap();
+    std::fs::write(yard.path(".vscode/tasks.json"), "old").unwrap();
+    for (path, said) in [
+        (".git/hooks/pre-commit", ".git/hooks/pre-commit is protected: git"),
+        ("docs/pre-commit", ".git/hooks/pre-commit is protected: git"),
+        (".GIT/config", ".GIT/config is protected: git"),
+        ("src/../src/x", "is not in the workspace"),
+        ("tasks.json", ".vscode/tasks.json is protected: editors"),
+        ("sub/.claude/settings.json", "sub/.claude/settings.json is protected: coding agents"),
+    ] {
+        let why = yard.write(&yard.path(path)).unwrap_err();
+        assert!(why.ends_with(said), "{why}");
+        // Leave for another file is none.
+        let other = Leave::File(yard.path("src/main.rs"));
+        assert!(yard.write_with(&yard.path(path), &other).is_err());
+    }
+    assert_eq!(std::fs::read_to_string(yard.path(".vscode/tasks.json")).unwrap(), "old");
+    assert!(!yard.path(".git/hooks/pre-commit").exists() && !yard.path("sub").exists());
+    let leave = Leave::File(yard.path(".git/hooks/pre-commit"));
+    yard.write_with(&yard.path("docs/pre-commit"), &leave).unwrap();
+    yard.write_with(&yard.path(".mcp.json"), &Leave::All).unwrap();
+    assert_eq!(std::fs::read_to_string(yard.path(".git/hooks/pre-commit")).unwrap(), "new");
 }

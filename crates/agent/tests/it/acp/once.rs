@@ -62,7 +62,12 @@ fn news(chore: &Chore, which: u8) -> ChoreNews {
         (Chore::Run { .. }, 0) => ChoreNews::Printed(b"text".to_vec()),
         (Chore::Run { .. }, 1 | 2) => ChoreNews::Ended { code: Some(0), signal: None },
         (Chore::ReadText { .. }, 0..3) => ChoreNews::Text("text".to_owned()),
-        (Chore::WriteText { .. }, 0..3) => ChoreNews::Written,
+        (Chore::WriteText { .. }, 0 | 1) => ChoreNews::Written,
+        (Chore::WriteText { path, content, .. }, 2) => ChoreNews::Protected {
+            path: path.clone(),
+            by: "git".to_owned(),
+            content: content.clone(),
+        },
         _ => ChoreNews::failed("no"),
     }
 }

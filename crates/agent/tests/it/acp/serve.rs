@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tieline_agent::{Chore, ChoreNews};
+use tieline_agent::{Chore, ChoreNews, Leave};
 use tieline_event::{Answer, ChangeKind, ItemBody, Mode, RequestBody, Scope};
 
 use super::{Stage, running};
@@ -346,4 +346,52 @@ fn output_that_never_ends_is_not_kept_for_ever() {
     let output = stage.answer_to(2)["result"].clone();
     assert_eq!(output["truncated"], true);
     assert_eq!(output["output"].as_str().unwrap().len(), 4 << 20);
+}
+
+#[test]
+fn what_other_programs_obey_is_asked_for_by_its_name() {
+    let told = |leave: &str| ChoreNews::Protected {
+        path: leave.into(),
+        by: "git".to_owned(),
+        content: "new".to_owned(),
+    };
+    let hook = "/workspace/.git/hooks/pre-commit";
+    let leave_of = |stage: &Stage, at: usize| match &stage.chores[at].1 {
+        Chore::WriteText { leave, path, .. } => (leave.clone(), path.display().to_string()),
+        other => panic!("{other:?}"),
+    };
+    // The mode edits files unasked, but not this one, also not behind a link.
+    let mut stage = running(Mode::AcceptEdits);
+    write(&mut stage, 1, "/workspace/docs/pre-commit");
+    assert_eq!(leave_of(&stage, 0).0, Leave::None);
+    stage.news(0, told(hook));
+    stage.news(1, ChoreNews::Text("old".to_owned()));
+    let request = stage.opened_requests().remove(0);
+    assert_eq!(request.title, format!("Write {hook}, which git run or obey"));
+    stage.answer(1, &Answer::allow());
+    assert_eq!(leave_of(&stage, 2), (Leave::File(hook.into()), hook.to_owned()));
+    stage.news(2, ChoreNews::Written);
+    assert_eq!(stage.answer_to(1)["result"], json!({}));
+    // Who was asked by this name is not asked twice.
+    let mut stage = running(Mode::Default);
+    write(&mut stage, 1, hook);
+    stage.answer(1, &Answer::allow());
+    stage.news(0, told(hook));
+    assert_eq!(leave_of(&stage, 1).0, Leave::File(hook.into()));
+    assert_eq!(stage.opened_requests().len(), 1);
+    // But a yes to one name is none to another.
+    let mut stage = running(Mode::Default);
+    write(&mut stage, 1, "/workspace/docs/pre-commit");
+    stage.answer(1, &Answer::allow());
+    stage.news(0, told(hook));
+    stage.news(1, ChoreNews::Text("old".to_owned()));
+    assert_eq!(stage.opened_requests().len(), 2);
+    // Where nobody is asked it is refused, and where everything goes it goes.
+    let mut stage = running(Mode::BypassPermissions);
+    write(&mut stage, 1, hook);
+    stage.news(0, told(hook));
+    assert!(stage.answer_to(1)["error"]["message"].as_str().unwrap().contains("git"));
+    let mut stage = running(Mode::Yolo);
+    write(&mut stage, 1, hook);
+    assert_eq!(leave_of(&stage, 0).0, Leave::All);
 }

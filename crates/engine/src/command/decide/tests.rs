@@ -164,7 +164,7 @@ fn patches() {
                 table += &row(
                     &head,
                     ASKS.map(|(_, ask)| {
-                        word(&decide_patch(&Terms::of_policy(ask, sandbox), inside, granted))
+                        word(&decide_patch(&Terms::of_policy(ask, sandbox), place(inside), granted))
                     }),
                 );
             }
@@ -214,7 +214,7 @@ fn modes() {
     }
     for (head, inside) in [("patch inside", true), ("patch outside", false)] {
         let cells =
-            Mode::ALL.map(|mode| word(&decide_patch(&Terms::of(mode, None), inside, false)));
+            Mode::ALL.map(|mode| word(&decide_patch(&Terms::of(mode, None), place(inside), false)));
         table += &row(head, cells);
     }
     check(
@@ -333,4 +333,47 @@ fn a_denial_of_the_sandbox_is_guessed() {
     assert!(!retry(AskWhen::OnRequest, Sandbox::WorkspaceWrite));
     assert!(!retry(AskWhen::Never, Sandbox::WorkspaceWrite));
     assert!(!retry(AskWhen::OnFailure, Sandbox::None));
+}
+
+fn place(inside: bool) -> Touched<'static> {
+    if inside { Touched::Inside } else { Touched::Outside }
+}
+
+#[test]
+fn what_others_obey_is_asked_for_by_name_in_every_mode_that_asks() {
+    let names = ".git/hooks/pre-commit (git)";
+    let decided = |mode| decide_patch(&Terms::of(mode, None), Touched::Protected(names), false);
+    let reason = format!("it changes what other programs run or obey: {names}");
+    for mode in [Mode::Default, Mode::AcceptEdits, Mode::Auto] {
+        let Decision::Ask { reason: asked, .. } = decided(mode) else { panic!("{mode}") };
+        assert_eq!(asked, reason);
+    }
+    let Decision::Forbid { reason: why } = decided(Mode::BypassPermissions) else { panic!() };
+    assert!(why.starts_with(&reason), "{why}");
+    assert!(matches!(decided(Mode::Plan), Decision::Forbid { .. }));
+    assert!(matches!(decided(Mode::Yolo), Decision::Run { .. }));
+}
+
+#[test]
+fn git_is_harmless_only_where_the_sandbox_holds_what_a_repository_names() {
+    let decided = |sandbox, words: &[&str]| {
+        let command: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let terms = Terms::of_policy(Ask::When(AskWhen::Untrusted), sandbox);
+        let (escalate, granted) = (false, false);
+        let asked =
+            Asked { command: &command, escalate, justification: None, suggested: None, granted };
+        decide(&terms, &asked, &Rules::default())
+    };
+    for verb in ["status", "diff", "log", "show"] {
+        for sandbox in [Sandbox::ReadOnly, Sandbox::WorkspaceWrite] {
+            assert_eq!(decided(sandbox, &["git", verb]), Decision::Run { within: sandbox });
+        }
+        for sandbox in [Sandbox::None, Sandbox::External] {
+            for words in [vec!["git", verb], vec!["bash", "-c", &format!("ls && git {verb}")]] {
+                let decision = decided(sandbox, &words);
+                assert!(matches!(decision, Decision::Ask { .. }), "{words:?}: {decision:?}");
+            }
+        }
+    }
+    assert_eq!(decided(Sandbox::None, &["ls"]), Decision::Run { within: Sandbox::None });
 }
