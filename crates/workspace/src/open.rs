@@ -169,6 +169,11 @@ impl Tree {
         &self.path
     }
 
+    /// The file system it lies on.
+    pub fn device(&self) -> Option<u64> {
+        rustix::fs::fstat(&self.directory).ok().map(|stat| Seen::of(&stat).device)
+    }
+
     /// Opens a regular file for reading.
     pub fn file(&self, below: &Path, links: Links) -> Result<File, Error> {
         regular(beneath::open(&self.directory, below, READING, links)?)

@@ -25,6 +25,8 @@ pub struct Options {
     pub passes_over_dots: bool,
     /// Rules count where there is no repository, and those in `.ignore` do everywhere.
     pub rules_without_git: bool,
+    /// Other file systems are not entered: below `/` they hold processes and devices.
+    pub one_file_system: bool,
 }
 
 /// What is done about something, before any rule.
@@ -59,6 +61,8 @@ pub struct Walk<'t> {
     n_held: usize,
     is_begun: bool,
     n_skipped: u64,
+    /// The one file system that is walked.
+    device: Option<u64>,
 }
 
 /// A directory that is being walked.
@@ -77,7 +81,9 @@ impl<'t> Walk<'t> {
     ) -> Self {
         let rules = Rules::above(tree, options.rules_without_git);
         let (choose, open) = (Box::new(choose), Vec::new());
-        Self { tree, options, choose, rules, open, n_held: 0, is_begun: false, n_skipped: 0 }
+        let device = options.one_file_system.then(|| tree.device()).flatten();
+        let (n_held, is_begun, n_skipped) = (0, false, 0);
+        Self { tree, options, choose, rules, open, n_held, is_begun, n_skipped, device }
     }
 
     /// How many places could not be looked at.
@@ -134,8 +140,11 @@ impl Iterator for Walk<'_> {
                 continue;
             }
             let is_too_deep = self.options.deepest.is_some_and(|most| self.open.len() >= most);
-            if entry.seen.sort == Sort::Directory && !is_too_deep {
-                self.enter(&path);
+            let is_here = self.device.is_none_or(|device| device == entry.seen.device);
+            match (entry.seen.sort, is_here) {
+                (Sort::Directory, true) if !is_too_deep => self.enter(&path),
+                (Sort::Directory, false) => self.n_skipped += 1,
+                _ => {}
             }
             return Some(Found { path, seen: entry.seen });
         }

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use rustix::io::Errno;
 
-use crate::beneath::{self, DIRECTORY, Links};
 use crate::roots::{Root, Roots};
+use tieline_workspace::beneath::{self, DIRECTORY, Links};
 
 /// How many are open at a time. Mostly these are all, and renaming one changes nothing then.
 const MOST_OPEN: usize = 32;

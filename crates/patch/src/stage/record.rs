@@ -16,8 +16,8 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::item::{is_ours, new_name};
-use crate::beneath::{self, DIRECTORY, Links};
 use crate::roots::Roots;
+use tieline_workspace::beneath::{self, DIRECTORY, Links};
 
 /// How the names of records end.
 const END: &str = ".patch";

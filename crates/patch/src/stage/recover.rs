@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use super::item::{How, is_ours, move_new, rename, stamp};
 use super::record::{Phase, Plan, Planned, Record};
 use super::{BESIDE, remove_directory};
-use crate::beneath::{self, DIRECTORY, Links};
 use crate::content::Content;
 use crate::roots::{Roots, Spot};
+use tieline_workspace::beneath::{self, DIRECTORY, Links};
 
 #[cfg(test)]
 mod tests;

@@ -39,7 +39,8 @@ impl<'t> Walk<'t> {
             true => Choice::Rules,
             false => Choice::PassOver,
         };
-        let entries = tieline_workspace::walk::Walk::new(tree, Options::default(), choose);
+        let options = Options { one_file_system: true, ..Options::default() };
+        let entries = tieline_workspace::walk::Walk::new(tree, options, choose);
         Self { entries, n_left: n_files, is_cut: false }
     }
 
@@ -101,5 +102,20 @@ impl Reader {
             hash.update(Some(content).filter(|content| !content.is_cut)?.bytes);
         }
         hash.finalize().first_chunk::<16>().map(|half| Digest(*half))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn processes_and_devices_are_no_files_of_the_root() {
+        let tree = Tree::open(Path::new("/")).unwrap();
+        let is_wanted = |path: &Path| path.starts_with("proc");
+        let mut walk = Walk::new(&tree, 1000, is_wanted);
+        assert_eq!(walk.by_ref().count(), 0);
+        assert_eq!(walk.n_skipped(), 1, "it is said that there is more");
     }
 }
