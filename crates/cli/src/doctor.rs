@@ -9,6 +9,7 @@ mod store;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tieline_front::json::escaped;
 use tieline_front::sanitize::one_line;
 use tieline_proc::Env;
 
@@ -100,7 +101,7 @@ pub(crate) fn doctor(global: &Global, args: &DoctorArgs) -> Result<Exit, Error> 
         true => {
             let json = serde_json::to_string_pretty(&report)
                 .map_err(|err| Error::new(Exit::Failed, err.to_string()))?;
-            print(&format!("{json}\n"))?;
+            print(&format!("{}\n", escaped(&json)))?;
         }
         false => print(&text(&report))?,
     }

@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use tieline_front::json::Escaping;
 use tieline_front::markdown::Document;
 use tieline_store::{Direction, Store};
 
@@ -53,7 +54,7 @@ fn create(path: &Path, force: bool) -> Result<impl Write, Error> {
 fn write(store: &Store, args: &ExportArgs, out: &mut dyn Write) -> Result<(), Error> {
     match args.format {
         ExportFormat::Jsonl => {
-            store.export_events(&args.key, out)?;
+            store.export_events(&args.key, &mut Escaping(&mut *out))?;
         }
         ExportFormat::Raw => {
             let directions: &[Direction] = match args.direction {

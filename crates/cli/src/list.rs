@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tieline_event::{Mode, Policy, Timestamp};
+use tieline_front::json::escaped;
 use tieline_front::sanitize::one_line;
 use tieline_store::{Conversation, Filter};
 
@@ -67,7 +68,7 @@ pub(crate) fn list(global: &Global, args: &ListArgs) -> Result<Exit, Error> {
             .collect::<Result<_, Error>>()?;
         let json = serde_json::to_string_pretty(&rows)
             .map_err(|err| Error::new(Exit::Failed, err.to_string()))?;
-        print(&format!("{json}\n"))?;
+        print(&format!("{}\n", escaped(&json)))?;
     } else if let (true, Some(agent)) = (conversations.is_empty(), &args.agent) {
         print(&format!("There are no conversations with {}.\n", one_line(agent)))?;
     } else if conversations.is_empty() {

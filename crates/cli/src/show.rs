@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use tieline_event::{ConversationKey, Event, Seq};
+use tieline_front::json::Escaping;
 use tieline_front::run::text::Renderer;
 use tieline_front::run::{Layout, Look, Voices};
 use tieline_store::Store;
@@ -21,7 +22,7 @@ pub(crate) fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Error> {
     let store = open_store_to_read(global)?;
     let mut out = stdout();
     if args.json {
-        store.export_events(&args.key, &mut out)?;
+        store.export_events(&args.key, &mut Escaping(&mut out))?;
     } else {
         let mut renderer = Renderer::new(Look {
             layout: Layout::Together,

@@ -11,11 +11,11 @@
 //! # Invariants
 //!
 //! * A front never learns which agent it shows.
-//! * Text of an agent reaches a terminal only through [`sanitize`]. JSONL carries it as it was.
+//! * Text of an agent reaches a terminal only through [`sanitize`]. JSONL carries it escaped.
 //! * A byte of an agent's message is shown once, whether it came as a delta or in an event.
 
 pub mod acp;
-mod json;
+pub mod json;
 pub mod markdown;
 pub mod mcp;
 pub mod notify;
@@ -28,6 +28,7 @@ mod summary;
 pub mod task;
 #[cfg(test)]
 mod testing;
+pub mod visible;
 
 use tieline_event::{BlobRef, Text};
 

@@ -1,9 +1,11 @@
 //! Entries as lines of JSON. Sans-IO, and the hot path: an event's line is the bytes it is stored
-//! as, a delta is written from where it lies.
+//! as, a delta is written from where it lies. What a terminal would obey is escaped.
 
 use serde::Serialize;
 use tieline_event::{ConversationKey, Delta, FORMAT, ItemId, Stream, TurnId};
 use tieline_hub::Entry;
+
+use crate::json::push_escaped;
 
 /// The line of [`tieline_event::schema::DeltaLine`], borrowed.
 #[derive(Serialize)]
@@ -23,7 +25,7 @@ struct DeltaLine<'a> {
 /// Appends an entry as one line.
 pub fn push(entry: &Entry, conversation: &ConversationKey, buffer: &mut Vec<u8>) {
     match entry {
-        Entry::Event(shown) => buffer.extend_from_slice(&shown.json),
+        Entry::Event(shown) => push_escaped(&shown.json, buffer),
         Entry::Delta(delta) => push_delta(delta, conversation, buffer),
     }
     buffer.push(b'\n');
@@ -41,8 +43,14 @@ fn push_delta(delta: &Delta, conversation: &ConversationKey, buffer: &mut Vec<u8
         offset: delta.offset,
         text: &delta.text,
     };
-    serde_json::to_writer(buffer, &line)
+    let begin = buffer.len();
+    serde_json::to_writer(&mut *buffer, &line)
         .expect("texts and numbers are JSON, and memory takes them");
+    let is_plain = buffer.iter().skip(begin).all(|byte| *byte < 0x7f);
+    if !is_plain {
+        let line = buffer.split_off(begin);
+        push_escaped(&line, buffer);
+    }
 }
 
 #[cfg(test)]
