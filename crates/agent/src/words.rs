@@ -12,6 +12,11 @@ pub(crate) fn first_line(text: &str) -> String {
     }
 }
 
+/// Why it is asked, where a server of tools does.
+pub(crate) fn by_server(server: &str) -> String {
+    format!("the MCP server {server:?} asks")
+}
+
 /// One way to answer.
 pub(crate) fn choice(id: &str, label: &str, kind: ChoiceKind) -> Choice {
     Choice { id: id.to_owned(), label: label.to_owned(), kind }

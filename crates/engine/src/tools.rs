@@ -4,6 +4,7 @@
 
 pub(crate) mod command;
 pub(crate) mod files;
+mod leave;
 pub(crate) mod mcp;
 pub(crate) mod patch;
 mod plan;

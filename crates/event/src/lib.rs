@@ -64,7 +64,8 @@ pub use kind::{
 };
 pub use policy::{AskWhen, Policy, Reach};
 pub use request::{
-    Answer, Approval, Choice, ChoiceKind, Question, QuestionOption, Request, RequestBody, Scope,
+    Answer, Approval, Bounds, Choice, ChoiceKind, Held, Question, QuestionOption, Request,
+    RequestBody, Scope,
 };
 pub use task::{FileFate, TaskFile, TaskMarker, TaskOption, TaskStop, Teller};
 pub use text::{BLOB_THRESHOLD, BlobRef, BlobSink, Json, Text};

@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::ability::Mode;
 use crate::id::{ItemId, RequestId};
 use crate::item::FileChange;
-use crate::text::Json;
+use crate::text::{BlobRef, Json};
+
+#[cfg(test)]
+mod tests;
 
 /// An approval or a question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +23,7 @@ pub struct Request {
     pub item: Option<ItemId>,
     /// One line for a person: what is asked.
     pub title: String,
-    /// Why it is asked.
+    /// Why it is asked, in the agent's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What is asked.
@@ -49,7 +52,7 @@ pub enum RequestBody {
 }
 
 /// An act that waits for leave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Approval {
     /// The tool's name.
     pub tool: String,
@@ -59,6 +62,9 @@ pub struct Approval {
     /// The path concerned, for a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The directory it happens in, where that is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// What would happen to files, where the agent says so beforehand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
@@ -66,9 +72,71 @@ pub struct Approval {
     /// agent takes a yes or a no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
+    /// What the tool is given, where the agent takes no changed one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Json>,
     /// Rules the agent itself offers to add, in its own form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suggestions: Vec<Json>,
+    /// How far a yes reaches, as far as that is known.
+    #[serde(default, skip_serializing_if = "Bounds::is_unknown")]
+    pub bounds: Bounds,
+    /// Why it is asked, in tieline's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// How far a yes reaches. What is not there is not known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Bounds {
+    /// What holds the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
+    /// Whether it reaches the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
+    /// The one host it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// It ran in the sandbox before and failed there.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_retry: bool,
+    /// A directory in which files may be written from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opens: Option<String>,
+    /// Permissions besides, in the agent's own form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Json>,
+}
+
+/// What holds a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Held {
+    /// A sandbox in which it writes nothing.
+    ReadOnly,
+    /// A sandbox in which it writes in the workspace.
+    WorkspaceWrite,
+    /// Nothing: it runs outside of any sandbox.
+    Nothing,
+}
+
+impl Bounds {
+    /// Whether nothing is known of it.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Request {
+    /// What tells it apart from every other request: the hash of all of it but its id and the item,
+    /// which are new each time the same is asked. An answer that is kept is for this hash alone.
+    pub fn fingerprint(&self) -> String {
+        let all = (&self.title, &self.reason, &self.body, &self.options);
+        let json = serde_json::to_vec(&all).expect("texts, numbers and JSON are JSON");
+        BlobRef::of(&json).sha256
+    }
 }
 
 /// One question.

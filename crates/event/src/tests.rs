@@ -64,10 +64,9 @@ fn requests_and_answers_survive_the_round_trip() {
         body: RequestBody::Approval(crate::Approval {
             tool: "Bash".into(),
             command: Some("touch x".into()),
-            path: None,
-            changes: Vec::new(),
             input: Some(Json::from_text(r#"{"command":"touch x"}"#.into()).unwrap()),
             suggestions: vec![Json::from_text(r#"{"type":"setMode"}"#.into()).unwrap()],
+            ..crate::Approval::default()
         }),
         options: vec![],
     };

@@ -12,6 +12,7 @@
 //!
 //! * A front never learns which agent it shows.
 //! * Text of an agent reaches a terminal only through [`sanitize`]. JSONL carries it escaped.
+//! * What a person decides about is shown by `review` through [`visible`]: nothing is left out.
 //! * A byte of an agent's message is shown once, whether it came as a delta or in an event.
 
 pub mod acp;
@@ -21,6 +22,7 @@ pub mod mcp;
 pub mod notify;
 mod outbox;
 mod prefix;
+mod review;
 pub mod run;
 pub mod sanitize;
 pub mod sqeq;

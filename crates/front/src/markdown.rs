@@ -6,6 +6,7 @@ use tieline_event::{
 
 use crate::run::ending::ending;
 use crate::sanitize::{one_line, sanitize};
+use crate::visible;
 use crate::{Fetch, summary, whole};
 
 #[cfg(test)]
@@ -126,7 +127,7 @@ fn item_text(item: &Item, is_sub_agent: bool, fetch: &mut Fetch<'_>) -> String {
             let code = exit_code.filter(|code| *code != 0);
             let code = code.map(|code| format!(", exit {code}")).unwrap_or_default();
             let mut out = format!("\n**Command{who}** {}{code}\n", outcome(item));
-            out.push_str(&fenced("sh", &sanitize(command)));
+            out.push_str(&fenced("sh", &visible::text(command)));
             let output = read(output);
             if !output.trim().is_empty() {
                 out.push_str(&fenced("", &output));
@@ -147,7 +148,7 @@ fn item_text(item: &Item, is_sub_agent: bool, fetch: &mut Fetch<'_>) -> String {
             let label = code(&summary::label(&item.body));
             let mut out = format!("\n**Tool{who}** {label} {}\n", outcome(item));
             if let Some(input) = input {
-                out.push_str(&fenced("json", &sanitize(input.as_str())));
+                out.push_str(&fenced("json", &visible::text(input.as_str())));
             }
             let output = summary::content(output, read);
             if !output.trim().is_empty() {
@@ -187,26 +188,26 @@ fn change_text(change: &FileChange, read: &mut dyn FnMut(&Text) -> String) -> St
 }
 
 fn request_text(request: &Request) -> String {
-    let mut out = format!("\n**Asked:** {}\n", one_line(&request.title));
+    let mut out = format!("\n**Asked:** {}\n", visible::line(&request.title));
     match &request.body {
         RequestBody::Approval(approval) => {
             if let Some(command) = &approval.command {
-                out.push_str(&fenced("sh", &sanitize(command)));
+                out.push_str(&fenced("sh", &visible::text(command)));
             } else if let Some(input) = &approval.input {
-                out.push_str(&fenced("json", &sanitize(input.as_str())));
+                out.push_str(&fenced("json", &visible::text(input.as_str())));
             }
         }
         RequestBody::Question { questions } => {
             for question in questions {
-                out.push_str(&format!("\n{}\n\n", one_line(&question.text)));
+                out.push_str(&format!("\n{}\n\n", visible::text(&question.text)));
                 for option in &question.options {
-                    out.push_str(&format!("- {}\n", one_line(&option.label)));
+                    out.push_str(&format!("- {}\n", visible::line(&option.label)));
                 }
             }
         }
         RequestBody::ExitPlan { plan } => {
             if let Some(plan) = plan {
-                out.push_str(&format!("\n{}\n", quoted(&sanitize(plan))));
+                out.push_str(&format!("\n{}\n", quoted(&visible::text(plan))));
             }
         }
     }

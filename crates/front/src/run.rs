@@ -135,12 +135,14 @@ pub async fn run(
 ) -> Result<Ending, Error> {
     let mut signals = Signals::new().map_err(Error::io("listen to signals"))?;
     let mut subscription = conversation.subscribe(options.after);
+    let key = conversation.key().clone();
+    let row = hub.with_store(move |store| store.conversation(&key)).await?;
     let turn = conversation.start_turn(prompt).await?;
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let is_text = options.format == Format::Text;
     let is_live = options.look.live && is_text;
-    let mut run = Run::new(hub, conversation, turn, options);
+    let mut run = Run::new(hub, conversation, turn, options, row.map(|row| row.workspace));
     loop {
         tokio::select! {
             biased;

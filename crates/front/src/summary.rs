@@ -7,6 +7,7 @@ use tieline_event::{
 
 use crate::json::Fields;
 use crate::sanitize::one_line;
+use crate::visible;
 
 /// How much of what the agent wrote is not understood.
 pub(crate) fn unread(unparsed: &Unparsed) -> String {
@@ -32,7 +33,7 @@ pub(crate) fn label(body: &ItemBody) -> String {
     match body {
         ItemBody::Command { command, background, .. } => {
             let suffix = if *background { " &" } else { "" };
-            format!("$ {}{suffix}", one_line(command))
+            format!("$ {}{suffix}", visible::line(command))
         }
         ItemBody::FileChange { changes } => {
             let files: Vec<String> = changes.iter().map(change).collect();
@@ -48,9 +49,9 @@ pub(crate) fn label(body: &ItemBody) -> String {
                 (_, None) => tool.clone(),
             };
             match (title, input) {
-                (Some(title), _) => one_line(&format!("{name}: {title}")),
-                (None, Some(input)) => one_line(&format!("{name} {}", brief(input))),
-                (None, None) => one_line(&name),
+                (Some(title), _) => visible::line(&format!("{name}: {title}")),
+                (None, Some(input)) => visible::line(&format!("{name} {}", brief(input))),
+                (None, None) => visible::line(&name),
             }
         }
         ItemBody::WebSearch { query, .. } => one_line(&format!("search the web: {query}")),
@@ -89,9 +90,9 @@ pub(crate) fn change(change: &FileChange) -> String {
         ChangeKind::Update => "edit",
         ChangeKind::Delete => "delete",
     };
-    let mut text = format!("{verb} {}", one_line(&change.path));
+    let mut text = format!("{verb} {}", visible::line(&change.path));
     if let Some(target) = &change.moved_to {
-        text.push_str(&format!(" → {}", one_line(target)));
+        text.push_str(&format!(" → {}", visible::line(target)));
     }
     if let Some((added, removed)) = count_lines(change) {
         text.push_str(&format!(" +{added} -{removed}"));
@@ -150,10 +151,12 @@ pub(crate) fn task_marker(marker: &TaskMarker) -> String {
     let text = match marker {
         TaskMarker::Progress { text, .. } => text.clone(),
         TaskMarker::Question { id, text, .. } => format!("question {id}: {text}"),
-        TaskMarker::Answered { question, answer } => format!("answer to {question}: {answer}"),
+        TaskMarker::Answered { question, answer } => {
+            format!("answer to {question}: {}", visible::line(answer))
+        }
         TaskMarker::Blocked { reason, .. } => format!("blocked: {reason}"),
         TaskMarker::FilesModified { files, .. } => {
-            let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+            let names: Vec<String> = files.iter().map(|it| visible::line(&it.path)).collect();
             format!("files changed: {}", names.join(", "))
         }
         TaskMarker::Verified { command, passed, .. } => {

@@ -1,4 +1,6 @@
-//! Hand-made events.
+//! Hand-made events, and requests that want to deceive.
+
+pub(crate) mod tricks;
 
 use tieline_event::{
     ConversationKey, Delta, EndSignal, Epoch, Event, FORMAT, Item, ItemBody, ItemStatus, Kind,

@@ -172,8 +172,8 @@ impl AcpDriver {
                 command: tool.command().filter(|_| kind == ToolKind::Execute),
                 path: tool.paths().next().map(str::to_owned),
                 changes: tool.changes(),
-                input: None,
-                suggestions: Vec::new(),
+                given: tool.given().cloned(),
+                ..Approval::default()
             }),
         };
         // Who is asked about a call has to see it, however little is known of it.
@@ -228,21 +228,16 @@ impl AcpDriver {
             // A form without fields is a yes or a no.
             true => {
                 let tool = "form".to_owned();
-                let approval = Approval {
-                    tool,
-                    command: None,
-                    path: None,
-                    changes: Vec::new(),
-                    input: None,
-                    suggestions: Vec::new(),
-                };
+                let approval = Approval { tool, ..Approval::default() };
                 (RequestBody::Approval(approval), vec![allow(), deny(), stop()])
             }
             false => (RequestBody::Question { questions }, vec![deny(), stop()]),
         };
         let title = first_line(&asked.message);
+        let is_whole = title == *asked.message || matches!(body, RequestBody::Question { .. });
+        let reason = (!is_whole).then(|| asked.message.to_string());
         let asked = Asked { wire_id: id.clone(), tool, what };
-        self.ask(request_id(ledger), asked, item, (title, None), body, choices, ledger);
+        self.ask(request_id(ledger), asked, item, (title, reason), body, choices, ledger);
         Ok(())
     }
 
@@ -264,11 +259,9 @@ impl AcpDriver {
         };
         let body = RequestBody::Approval(Approval {
             tool: "write".to_owned(),
-            command: None,
             path: Some(path.clone()),
             changes: vec![change],
-            input: None,
-            suggestions: Vec::new(),
+            ..Approval::default()
         });
         let title = match &file.obeyed_by {
             None => format!("Write {path}"),
@@ -285,10 +278,8 @@ impl AcpDriver {
         let body = RequestBody::Approval(Approval {
             tool: "command".to_owned(),
             command: Some(line),
-            path: Some(command.cwd.display().to_string()),
-            changes: Vec::new(),
-            input: None,
-            suggestions: Vec::new(),
+            cwd: Some(command.cwd.display().to_string()),
+            ..Approval::default()
         });
         self.ask_for_us(request_id(ledger), id, Asking::Run(command), title, body, ledger);
     }

@@ -172,6 +172,11 @@ impl Tool {
         }
     }
 
+    /// What it is given, as the agent tells it.
+    pub(super) fn given(&self) -> Option<&Json> {
+        self.input.as_ref()
+    }
+
     /// What happens to files.
     pub(super) fn changes(&self) -> Vec<FileChange> {
         let kind = match self.kind {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tieline_event::{
-    Answer, Approval, Choice, ChoiceKind, Content, ImageSource, ItemBody, ItemId, Json, Question,
-    QuestionOption, Request, RequestBody, RequestId, Scope,
+    Answer, Approval, Bounds, Choice, ChoiceKind, Content, Held, ImageSource, ItemBody, ItemId,
+    Json, Question, QuestionOption, Request, RequestBody, RequestId, Scope,
 };
 use tieline_wire::claude::ControlRequest;
 use tieline_wire::claude::write::{Permission, control_success};
@@ -91,9 +91,12 @@ fn approval(
         file_path: Option<String>,
         notebook_path: Option<String>,
         url: Option<String>,
+        #[serde(rename = "dangerouslyDisableSandbox")]
+        leaves_sandbox: Option<bool>,
     }
     let subject: Subject =
         request.input.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let held = (subject.leaves_sandbox == Some(true)).then_some(Held::Nothing);
     let path = subject.file_path.or(subject.notebook_path);
     let title = match (&request.title, &subject.command, &path, &subject.url) {
         (Some(title), ..) => title.to_string(),
@@ -115,9 +118,10 @@ fn approval(
         command: subject.command,
         // A command names no file, but the agent knows which one it would touch.
         path: path.or_else(|| request.blocked_path.as_deref().map(str::to_owned)),
-        changes: Vec::new(),
         input: request.input.map(Json::from_raw),
         suggestions: suggestions.iter().map(|raw| Json::from_raw(raw)).collect(),
+        bounds: Bounds { held, ..Bounds::default() },
+        ..Approval::default()
     };
     (title, RequestBody::Approval(approval), options)
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tieline_event::{
-    Answer, Approval, ChoiceKind, Item, ItemBody, ItemId, Json, NoticeLevel, Question,
+    Answer, Approval, Bounds, ChoiceKind, Item, ItemBody, ItemId, Json, NoticeLevel, Question,
     QuestionOption, Request, RequestBody, RequestId, Scope, ToolClass,
 };
 use tieline_wire::codex_app::{
@@ -17,7 +17,7 @@ use tieline_wire::jsonrpc::Id;
 use crate::codex::{bare_command, bare_words, read_changes};
 use crate::form;
 use crate::ledger::Ledger;
-use crate::words::{allow, allow_session, choice, deny, first_line, stop};
+use crate::words::{allow, allow_session, by_server, choice, deny, first_line, stop};
 
 /// What is needed to answer.
 #[derive(Debug)]
@@ -102,14 +102,6 @@ pub(super) fn understand(
     Ok((Asked { wire_id, item, thread, what }, request))
 }
 
-/// Both, where there are both.
-fn joined(reason: Option<&str>, more: Option<String>) -> Option<String> {
-    match (reason, more) {
-        (Some(reason), Some(more)) => Some(format!("{reason}; {more}")),
-        (reason, more) => reason.map(str::to_owned).or(more),
-    }
-}
-
 /// The open item a request is about.
 fn item_of<'a>(
     item: Option<&str>,
@@ -127,14 +119,7 @@ fn request(title: String, reason: Option<String>, body: RequestBody) -> Request 
 }
 
 fn approval(tool: &str) -> Approval {
-    Approval {
-        tool: tool.to_owned(),
-        command: None,
-        path: None,
-        changes: Vec::new(),
-        input: None,
-        suggestions: Vec::new(),
-    }
+    Approval { tool: tool.to_owned(), ..Approval::default() }
 }
 
 /// Older servers do not repeat the command: it stands in the item before.
@@ -161,14 +146,20 @@ fn command(asked: &ApprovalRequest<'_>, item: Option<&Item>) -> Parts {
     let rule = asked.proposed_execpolicy_amendment.filter(|raw| raw.get() != "null");
     let suggestions =
         rule.map(Json::from_raw).into_iter().chain(network.as_deref().map(Json::from_raw));
+    let more = asked.additional_permissions.filter(|raw| raw.get() != "null");
+    let connection = asked.network_approval_context.as_ref();
     let body = RequestBody::Approval(Approval {
         command: line,
+        cwd: asked.cwd.as_deref().map(str::to_owned),
         suggestions: suggestions.collect(),
+        bounds: Bounds {
+            host: connection.map(|it| it.host.clone()),
+            permissions: more.map(Json::from_raw),
+            ..Bounds::default()
+        },
         ..approval("command")
     });
-    let more = asked.additional_permissions.filter(|raw| raw.get() != "null");
-    let more = more.map(|raw| format!("with these permissions besides: {}", raw.get()));
-    let mut request = request(title, joined(asked.reason.as_deref(), more), body);
+    let mut request = request(title, asked.reason.as_deref().map(str::to_owned), body);
     if let Some(label) = lasting_label(rule, network.as_deref()) {
         request.options.insert(2, choice("always", &label, ChoiceKind::AllowAlways));
     }
@@ -210,12 +201,12 @@ fn files(asked: &ApprovalRequest<'_>, what: What, known: Option<&Item>) -> Parts
         [one] => format!("Change {}", one.path),
         [first, rest @ ..] => format!("Change {} and {} more", first.path, rest.len()),
     };
-    let root = asked.grant_root.as_deref();
-    let root = root.map(|root| format!("{root} would become writable for the session"));
-    let reason = joined(asked.reason.as_deref(), root);
+    let opens = asked.grant_root.as_deref().map(str::to_owned);
+    let reason = asked.reason.as_deref().map(str::to_owned);
     let body = RequestBody::Approval(Approval {
         path: changes.first().map(|change| change.path.clone()),
         changes,
+        bounds: Bounds { opens, ..Bounds::default() },
         ..approval("files")
     });
     (item, what, request(title, reason, body))
@@ -225,11 +216,11 @@ fn permissions(asked: &ApprovalRequest<'_>) -> Parts {
     let wanted =
         asked.permissions.map(ToOwned::to_owned).unwrap_or_else(|| RawValue::NULL.to_owned());
     let body = RequestBody::Approval(Approval {
-        path: asked.cwd.as_deref().map(str::to_owned),
+        cwd: asked.cwd.as_deref().map(str::to_owned),
+        bounds: Bounds { permissions: Some(Json::from_raw(&wanted)), ..Bounds::default() },
         ..approval("permissions")
     });
-    let reason = asked.reason.as_deref().unwrap_or("the agent asks for");
-    let reason = Some(format!("{reason}: {}", wanted.get()));
+    let reason = asked.reason.as_deref().map(str::to_owned);
     let request = request("Have more permissions".to_owned(), reason, body);
     (asked.item_id.as_deref().map(str::to_owned), What::Permissions(wanted), request)
 }
@@ -267,13 +258,19 @@ struct ToolMeta {
     persist: Option<Box<RawValue>>,
 }
 
+fn asked_by(server: &str, message: Option<String>) -> String {
+    match message {
+        Some(message) => format!("{message}\nasked by the MCP server {server}"),
+        None => format!("asked by the MCP server {server}"),
+    }
+}
+
 fn elicitation(asked: &Elicitation<'_>, names: &HashMap<String, ItemId>, ledger: &Ledger) -> Parts {
     let meta: ToolMeta =
         asked.meta.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    let with = meta.tool_params.as_ref().map(|params| format!(", with {}", params.get()));
-    let with = with.unwrap_or_default();
-    let reason = Some(format!("asked by the MCP server {}{with}", &*asked.server_name));
     let title = first_line(&asked.message);
+    // Nobody says yes to what they were not shown.
+    let reason = (title != *asked.message).then(|| asked.message.to_string());
     let questions = asked.requested_schema.map(form::questions).unwrap_or_default();
     let is_approval = meta.codex_approval_kind.is_some() || questions.is_empty();
     let schema = asked.requested_schema.map(ToOwned::to_owned);
@@ -281,11 +278,16 @@ fn elicitation(asked: &Elicitation<'_>, names: &HashMap<String, ItemId>, ledger:
         true => {
             let body = RequestBody::Approval(Approval {
                 path: asked.url.as_deref().map(str::to_owned),
+                given: meta.tool_params.as_deref().map(Json::from_raw),
+                why: Some(by_server(&asked.server_name)),
                 ..approval(&asked.server_name)
             });
             request(title, reason, body)
         }
-        false => request(title, reason, RequestBody::Question { questions }),
+        false => {
+            let reason = asked_by(&asked.server_name, reason);
+            request(title, Some(reason), RequestBody::Question { questions })
+        }
     };
     let is_tool = meta.codex_approval_kind.is_some();
     // One word, or a list of them.

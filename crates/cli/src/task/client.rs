@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use tieline_event::{Epoch, Event, Kind, Seq, TaskMarker, Timestamp};
+use tieline_front::json::escaped;
 use tieline_front::sanitize::one_line;
 use tieline_front::task::print::{Format, Tail};
-use tieline_front::task::state::{Letter, OpenQuestion, State, Status, TaskId};
+use tieline_front::task::state::{Letter, OpenQuestion, State, Status, TaskId, bound};
 use tieline_front::task::worktree;
 use tieline_store::{Conversation, Filter, LetterId, Store};
 
@@ -114,7 +115,7 @@ fn row<'a>(seen: &'a Seen, files: Option<TaskMarker>) -> Row<'a> {
 fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let json = serde_json::to_string_pretty(value);
     let json = json.map_err(|err| Error::new(Exit::Failed, format!("cannot write JSON: {err}")))?;
-    Ok(json + "\n")
+    Ok(escaped(&json) + "\n")
 }
 
 pub(super) fn list(global: &Global, args: &TaskListArgs) -> Result<Exit, Error> {
@@ -289,27 +290,19 @@ pub(crate) fn address(seen: &Seen, letters: &[Letter]) -> Result<Vec<Letter>, Er
     if open.is_empty() {
         return Err(Error::usage(format!("task {id} has no open question; it is {}", seen.word())));
     }
-    let named = |id: &str| {
-        let names = |letter: &Letter| matches!(letter, Letter::Answer { question: Some(it), .. } if it == id);
-        letters.iter().any(names)
-    };
-    let mut unnamed = open.iter().copied().filter(|id| !named(id));
-    let mut addressed = Vec::new();
-    for letter in letters {
-        let Letter::Answer { question, text } = letter else { continue };
-        let question = match question.as_deref() {
-            Some(question) => open.contains(&question).then_some(question).ok_or_else(|| {
-                let open = open.join(", ");
-                format!("task {id} has no open question {question}; open: {open}")
-            }),
-            None => unnamed.next().ok_or_else(|| {
-                format!("task {id} has {} open questions; {text:?} is for none of them", open.len())
-            }),
-        };
-        let question = Some(question.map_err(Error::usage)?.to_owned());
-        addressed.push(Letter::Answer { question, text: text.clone() });
+    let (given, left) = bound(letters.to_vec(), &seen.state.questions);
+    match left.first() {
+        None => Ok(given),
+        Some(Letter::Answer { question: Some(question), .. }) => Err(Error::usage(format!(
+            "task {id} has no open question {question}; open: {}",
+            open.join(", ")
+        ))),
+        Some(Letter::Answer { text, .. }) => Err(Error::usage(format!(
+            "task {id} has {} open questions; {text:?} is for none of them",
+            open.len()
+        ))),
+        Some(Letter::Cancel { .. }) => Ok(given),
     }
-    Ok(addressed)
 }
 
 pub(crate) fn post_all(

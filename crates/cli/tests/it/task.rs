@@ -582,3 +582,66 @@ fn a_cancel_at_any_moment_of_a_task_is_done() {
         assert_eq!(status(&tieline, &id)["status"], "cancelled", "{id}");
     }
 }
+
+/// Asks for leave to remove a directory, in two turns; `second` is what is different in the second.
+fn removes_twice(second: &Value) -> Tieline {
+    let mut call = serde_json::json!({"cmd": "rm -rf build", "justification": "Clean up"});
+    let first = format!("call exec_command {call}\nsay first\n");
+    call.as_object_mut().unwrap().extend(second.as_object().unwrap().clone());
+    with_script(&format!("{first}---\ncall exec_command {call}\nsay second\n"))
+}
+
+#[test]
+fn a_yes_is_not_given_to_another_request_that_looks_the_same() {
+    let precious = tempfile::tempdir_in("/var/tmp").unwrap();
+    let thesis = precious.path().join("build/thesis");
+    fs::create_dir(thesis.parent().unwrap()).unwrap();
+    fs::write(&thesis, "x").unwrap();
+    for second in [
+        serde_json::json!({"workdir": precious.path(), "sandbox_permissions": "require_escalated"}),
+        serde_json::json!({"workdir": precious.path()}),
+        serde_json::json!({"sandbox_permissions": "require_escalated"}),
+        serde_json::json!({"cmd": "rm -rf build\u{1b}]x"}),
+    ] {
+        let tieline = removes_twice(&second);
+        task(&tieline, &["run", "t", "go", "--mode", "default"]).ends_with(5);
+        let asked = task(&tieline, &["run", "t", "--answer", "1"]).ends_with(5);
+        assert!(asked.out.contains("[QUESTION] Run rm -rf build"), "{second}: {}", asked.out);
+        assert_eq!(status(&tieline, "t")["questions"][0]["id"], "q2", "{second}");
+        assert!(thesis.exists(), "{second}");
+    }
+    // The very same request has the answer that was kept for it.
+    let tieline = removes_twice(&serde_json::json!({}));
+    task(&tieline, &["run", "t", "go", "--mode", "default"]).ends_with(5);
+    task(&tieline, &["run", "t", "--answer", "1"]).succeeds();
+}
+
+#[test]
+fn what_is_said_before_anything_is_asked_is_leave_for_nothing() {
+    let tieline = removes_twice(&serde_json::json!({}));
+    let run = ["run", "t", "go", "--mode", "default", "--answer", "1", "--answer", "q1=1"];
+    task(&tieline, &run).ends_with(5);
+    assert_eq!(status(&tieline, "t")["questions"][0]["id"], "q1");
+}
+
+#[test]
+fn escape_sequences_of_an_agent_reach_no_screen_in_any_format() {
+    let said = "a \u{1b}]52;c;AAAA\u{7} b \u{9b}2J \u{202e}c \u{7f}\u{200b}";
+    for format in ["markers", "text", "jsonl"] {
+        let tieline = with_script(&format!("say <<END\n{said}\n[PROGRESS] {said}\nEND\n"));
+        let run = ["run", "t", "x", "--format", format];
+        let told = task(&tieline, &run).succeeds().out;
+        let shown = [
+            told,
+            tieline.run(&["export", "t"]).succeeds().out,
+            tieline.run(&["show", "t"]).succeeds().out,
+            tieline.run(&["show", "t", "--json"]).succeeds().out,
+            task(&tieline, &["show", "t", "--json"]).succeeds().out,
+            task(&tieline, &["tail", "t", "--format", format]).succeeds().out,
+        ];
+        for text in shown {
+            let odd = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+            assert!(!text.contains(odd), "{format}: {text:?}");
+        }
+    }
+}

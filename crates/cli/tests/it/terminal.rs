@@ -190,3 +190,58 @@ fn a_task_is_live_and_is_answered_where_it_is_asked() {
     assert_eq!(code, Some(0), "{rest}");
     assert!(rest.contains("task completed in 1 iterations"), "{rest}");
 }
+
+#[test]
+fn an_approval_shows_all_that_runs_where_and_how_far_it_reaches() {
+    let tieline = Tieline::new();
+    let (script, pwned) = (tieline.path("script"), tieline.path("PWNED"));
+    let call = serde_json::json!({
+        "cmd": format!("ls src\u{1b}]x; touch {}", pwned.display()),
+        "workdir": "/var/tmp",
+        "sandbox_permissions": "require_escalated",
+        "justification": "List the files\n  runs in the sandbox",
+    });
+    std::fs::write(&script, format!("call exec_command {call}\nsay ok\n")).unwrap();
+    let config = format!("[agents.demo]\nscript = {script:?}\n");
+    let tieline = tieline.with_config(&config);
+    let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "hi"]);
+    let shown = terminal.sees("your choice: ");
+    assert!(shown.contains("  $ ls src\\x1b]x; touch /"), "{shown}");
+    assert!(!shown.contains("\u{1b}]"), "{shown:?}");
+    for row in [
+        "the agent says:",
+        "| List the files",
+        "|   runs in the sandbox",
+        "  in /var/tmp, which is NOT the workspace",
+        "  runs OUTSIDE of the sandbox",
+        "  asked because ",
+    ] {
+        assert!(shown.contains(row), "{row:?} is not in {shown}");
+    }
+    terminal.types("n");
+    let (rest, code) = terminal.ends();
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(!pwned.exists());
+}
+
+#[test]
+fn what_is_longer_than_the_screen_needs_a_look_before_a_yes() {
+    let tieline = Tieline::new();
+    let (script, file) = (tieline.path("script"), tieline.path("file"));
+    let cmd = format!("{}touch {}", "true\n".repeat(500), file.display());
+    let call = serde_json::json!({ "cmd": cmd });
+    std::fs::write(&script, format!("call exec_command {call}\nsay ok\n")).unwrap();
+    let config = format!("[agents.demo]\nscript = {script:?}\n");
+    let tieline = tieline.with_config(&config);
+    let mut terminal = Terminal::new(&tieline, &["run", "--agent", "demo", "hi"]);
+    let shown = terminal.sees("your choice: ");
+    assert!(shown.contains("are NOT shown here; press v to see all of it"), "{shown}");
+    terminal.types("y");
+    let again = terminal.sees("your choice: ");
+    assert!(again.contains("not all of it was shown: press v first"), "{again}");
+    terminal.types("v");
+    let whole = terminal.sees("your choice: ");
+    assert_eq!(whole.matches("> true").count(), 499, "{whole}");
+    terminal.types("n");
+    assert_eq!(terminal.ends().1, Some(0));
+}

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tieline_agent::Agent;
 use tieline_agent::acp::AcpAgent;
 use tieline_event::{
-    Answer, Choice, ChoiceKind, Configured, ConversationKey, Event, Failure, Item, ItemBody, Kind,
-    Mode, Origin, Prompt, Question, Request, RequestBody, Seq, ToolKind, TurnStatus,
+    Answer, Approval, Choice, ChoiceKind, Configured, ConversationKey, Event, Failure, Item,
+    ItemBody, Kind, Mode, Origin, Prompt, Question, Request, RequestBody, Seq, ToolKind,
+    TurnStatus,
 };
 use tieline_hub::{Conversation, Entry, Hub, Limits, OpenOptions, Registry, Subscription};
 use tieline_proc::Env;
@@ -240,7 +241,11 @@ fn request_told(request: &Request) -> Value {
     match &request.body {
         // Lost: the input and the rules that the agent suggests. What would change is told by the
         // call that is asked about, and from there with the question.
-        RequestBody::Approval(_) => remove(&mut body, &["input", "suggestions", "changes"]),
+        // Told in one sentence, as the reason: what tieline knows of it.
+        RequestBody::Approval(_) => {
+            let lost = ["input", "suggestions", "changes", "given", "cwd", "bounds", "why"];
+            remove(&mut body, &lost);
+        }
         RequestBody::Question { .. } => {
             // Lost: the names of questions.
             for question in body["questions"].as_array_mut().unwrap() {
@@ -249,7 +254,11 @@ fn request_told(request: &Request) -> Value {
         }
         RequestBody::ExitPlan { .. } => {}
     }
-    json!({ "request": request.title, "why": request.reason, "body": body, "options": options })
+    let why = match &request.body {
+        RequestBody::Approval(_) => None,
+        _ => request.reason.as_ref(),
+    };
+    json!({ "request": request.title, "why": why, "body": body, "options": options })
 }
 
 fn answer_told(answer: &Answer) -> Value {
@@ -367,6 +376,19 @@ say not said
     let ends: Vec<_> = ends.collect();
     assert_eq!(ends, [TurnStatus::Completed, TurnStatus::Completed, TurnStatus::Interrupted]);
     same(&both);
+    let approvals = |events: &[Event]| -> Vec<Request> {
+        let approval = |event: &Event| match &event.kind {
+            Kind::RequestOpened(request) => Some(request.clone()),
+            _ => None,
+        };
+        let of_leave = |it: &Request| matches!(it.body, RequestBody::Approval(_));
+        events.iter().filter_map(approval).filter(of_leave).collect()
+    };
+    for (outer, inner) in approvals(&both.outer).iter().zip(approvals(&both.inner)) {
+        let RequestBody::Approval(Approval { why: Some(why), .. }) = inner.body else { continue };
+        let told = outer.reason.clone().unwrap_or_default();
+        assert!(told.contains(&why), "{why:?} is not told in {told:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

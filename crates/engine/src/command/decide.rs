@@ -38,8 +38,10 @@ pub enum Decision {
     },
     /// Somebody is asked.
     Ask {
-        /// Why.
-        reason: String,
+        /// Why, in our own words.
+        why: String,
+        /// Why, in the model's.
+        said: Option<String>,
         /// The words of a rule that would make the question needless.
         proposed_rule: Option<Vec<String>>,
         /// Held by this, once it is approved.
@@ -134,7 +136,8 @@ impl Question<'_> {
         };
         let said = self.asked.justification.map(str::trim).filter(|words| !words.is_empty());
         Decision::Ask {
-            reason: said.map_or(reason, str::to_owned),
+            why: reason,
+            said: said.map(str::to_owned),
             proposed_rule: proposed,
             within: if self.leaves { self.terms.outside() } else { self.terms.approved },
         }
@@ -161,8 +164,10 @@ pub fn decide_patch(terms: &Terms, touched: Touched<'_>, granted: bool) -> Decis
     };
     let run = Decision::Run { within };
     let forbid = |reason: &str| Decision::Forbid { reason: reason.to_owned() };
-    let ask =
-        |reason: &str| Decision::Ask { reason: reason.to_owned(), proposed_rule: None, within };
+    let ask = |why: &str| {
+        let (why, said) = (why.to_owned(), None);
+        Decision::Ask { why, said, proposed_rule: None, within }
+    };
     if terms.plan {
         return forbid("nothing is changed while planning; put the change into the plan");
     }
@@ -249,5 +254,8 @@ pub fn looks_denied(exit_code: i32, output: &str) -> bool {
 /// was kept from something there.
 pub fn retry_outside(terms: &Terms) -> Option<&'static str> {
     let asks = matches!(terms.ask, Ask::When(AskWhen::OnFailure | AskWhen::Untrusted));
-    (asks && terms.sandbox.is_ours()).then_some("command failed; retry without sandbox?")
+    (asks && terms.sandbox.is_ours()).then_some(
+        "it failed inside of the sandbox, which may have kept it from something; a yes runs it \
+         again, outside of the sandbox",
+    )
 }

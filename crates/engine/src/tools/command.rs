@@ -14,7 +14,7 @@ use tieline_wire::sqeq::{
 use tieline_wire::text::Str;
 use tokio::sync::mpsc;
 
-use super::{Outcome, Scene, patch};
+use super::{Outcome, Scene, leave, patch};
 use crate::calls::Call;
 use crate::command::{self, Asked, Decision, Rule, Sandbox};
 use crate::exec::{Input, Ran, SessionId, Start, State, Stream, Update, Wrap};
@@ -240,8 +240,9 @@ impl Job<'_> {
         let sandbox = match decision {
             Decision::Forbid { reason } => return Outcome::forbidden(reason),
             Decision::Run { within } => within,
-            Decision::Ask { reason, proposed_rule, within } => {
-                match self.ask(reason, proposed_rule).await {
+            Decision::Ask { why, said, proposed_rule, within } => {
+                let leave = leave::Terms { why, said, ..leave::Terms::default() };
+                match self.ask(leave.within(self.scene, within), proposed_rule).await {
                     Leave::Given => within,
                     Leave::Refused(outcome) => return outcome,
                 }
@@ -254,7 +255,13 @@ impl Job<'_> {
         let Some(reason) = command::retry_outside(&terms).filter(|_| kept_out) else {
             return Outcome::said(first.shown);
         };
-        match self.ask(reason.to_owned(), None).await {
+        let again = leave::Terms {
+            why: reason.to_owned(),
+            said: self.wishes.justification.clone(),
+            is_retry: true,
+            ..leave::Terms::default()
+        };
+        match self.ask(again.within(self.scene, Sandbox::None), None).await {
             Leave::Given => Outcome::said(self.start(Sandbox::None).await.shown),
             // What it printed is more use to the model than the no.
             Leave::Refused(outcome) if outcome.aborts => outcome,
@@ -263,13 +270,14 @@ impl Job<'_> {
     }
 
     /// Asks for leave.
-    async fn ask(&self, reason: String, rule: Option<Vec<String>>) -> Leave {
+    async fn ask(&self, terms: leave::Terms, rule: Option<Vec<String>>) -> Leave {
         let Self { scene, call, argv, cwd, .. } = self;
         let event = ExecApprovalRequest {
             call_id: Str::Borrowed(&call.id),
             command: argv.iter().map(|word| Str::Borrowed(word.as_str())).collect(),
             cwd: Str::Owned(cwd.display().to_string()),
-            reason: Some(Str::Owned(reason)),
+            reason: Some(terms.sentence()),
+            tieline: Some(terms.besides()),
             turn_id: Some(Str::Borrowed(&scene.task)),
             parsed_cmd: Some(parsed(argv)),
             proposed_execpolicy_amendment: rule.as_ref().and_then(|rule| Raw::of(rule).ok()),

@@ -10,8 +10,9 @@ use tieline_wire::sqeq::{
 };
 use tieline_wire::text::Str;
 
-use super::{Outcome, Scene};
+use super::{Outcome, Scene, leave as terms};
 use crate::calls::Call;
+use crate::command::Sandbox;
 use crate::mcp::{CallResult, Elicitation, Found, Leave, leave};
 use crate::order::Verdict;
 use crate::truncate::{self, Limit};
@@ -31,7 +32,7 @@ pub(super) async fn call(scene: &Scene, call: &Call, name: &str, arguments: &str
     let Some(found) = shared.mcp.find(name) else {
         return Outcome::failed(format!("unsupported call: {name}"));
     };
-    if let Some(refused) = refusal(scene, call, &found).await {
+    if let Some(refused) = refusal(scene, call, &found, arguments).await {
         return refused;
     }
     let event = McpToolCallBegin {
@@ -62,7 +63,7 @@ pub(super) async fn call(scene: &Scene, call: &Call, name: &str, arguments: &str
 }
 
 /// Asks for leave if that is wanted; what to say to the model where there is none.
-async fn refusal(scene: &Scene, call: &Call, found: &Found) -> Option<Outcome> {
+async fn refusal(scene: &Scene, call: &Call, found: &Found, given: &str) -> Option<Outcome> {
     let shared = &scene.shared;
     let words = ["mcp", &found.server, &found.tool].map(str::to_owned);
     // It is the tool that is allowed, wherever the work is done.
@@ -73,11 +74,19 @@ async fn refusal(scene: &Scene, call: &Call, found: &Found) -> Option<Outcome> {
         Leave::Forbid(why) => return Some(Outcome::forbidden(why)),
         Leave::Ask(reason) => reason,
     };
+    let terms = terms::Terms {
+        why: reason.to_owned(),
+        held: Some(Sandbox::None),
+        ..terms::Terms::default()
+    };
+    // Whoever says yes has seen what the tool is given.
+    let shown = words.iter().map(String::as_str).chain([given]);
     let event = ExecApprovalRequest {
         call_id: Str::Borrowed(&call.id),
-        command: words.iter().map(|word| Str::Borrowed(word.as_str())).collect(),
+        command: shown.map(Str::Borrowed).collect(),
         cwd: Str::Owned(scene.context.cwd.display().to_string()),
-        reason: Some(Str::Borrowed(reason)),
+        reason: Some(terms.sentence()),
+        tieline: Some(terms.besides()),
         turn_id: Some(Str::Borrowed(&scene.task)),
         ..ExecApprovalRequest::default()
     };

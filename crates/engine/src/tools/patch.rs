@@ -12,7 +12,7 @@ use tieline_wire::sqeq::{
 use tieline_wire::text::Str;
 use tieline_workspace::{Guard, Homes};
 
-use super::{Outcome, Scene};
+use super::{Outcome, Scene, leave};
 use crate::calls::Call;
 use crate::command::{Decision, Touched, decide_patch};
 use crate::context::Reaching;
@@ -97,9 +97,10 @@ pub(super) async fn apply(
     match decide_patch(&terms, touched, granted) {
         Decision::Run { .. } => {}
         Decision::Forbid { reason } => return Outcome::forbidden(reason),
-        Decision::Ask { reason, .. } => {
+        Decision::Ask { why, said, .. } => {
+            let terms = leave::Terms { why, said, ..leave::Terms::default() };
             auto_approved = false;
-            match ask(scene, call, &ready.changes, reason).await {
+            match ask(scene, call, &ready.changes, &terms).await {
                 Verdict::Yes | Verdict::Always(_) => {}
                 Verdict::ForSession => {
                     scene.shared.granted().files(paths.iter().map(PathBuf::as_path));
@@ -166,11 +167,12 @@ async fn write(
     outcome
 }
 
-async fn ask(scene: &Scene, call: &Call, changed: &[Change], reason: String) -> Verdict {
+async fn ask(scene: &Scene, call: &Call, changed: &[Change], terms: &leave::Terms) -> Verdict {
     let event = ApplyPatchApprovalRequest {
         call_id: Str::Borrowed(&call.id),
         changes: changes(changed),
-        reason: Some(Str::Owned(reason)),
+        reason: Some(terms.sentence()),
+        tieline: Some(terms.besides()),
         grant_root: None,
         turn_id: Some(Str::Borrowed(&scene.task)),
     };

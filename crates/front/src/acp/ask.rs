@@ -17,6 +17,10 @@ use tieline_wire::acp::schema::{
 };
 use tieline_wire::jsonrpc::ErrorObject;
 
+use super::call::visible_text;
+use crate::review::{label, sentence};
+use crate::visible;
+
 #[cfg(test)]
 mod tests;
 
@@ -134,12 +138,16 @@ fn permission(
     match serde_json::to_value(&ask) {
         Ok(mut params) => {
             // What another tieline wants to know of it.
-            let mut meta = json!({"title": request.title});
-            if let Some(reason) = &request.reason {
-                meta["reason"] = json!(reason);
+            let mut meta = json!({"title": visible::line(&request.title)});
+            let reason = match &request.body {
+                RequestBody::Approval(it) => sentence(it, request.reason.as_deref()),
+                _ => request.reason.clone(),
+            };
+            if let Some(reason) = reason {
+                meta["reason"] = json!(visible_text(&reason));
             }
             if let RequestBody::Approval(approval) = &request.body {
-                meta["tool"] = json!(approval.tool);
+                meta["tool"] = json!(visible::line(&approval.tool));
             }
             params["_meta"] = json!({ "tieline": meta });
             Plan::Ask("session/request_permission", params, Box::new(asked))
@@ -220,12 +228,13 @@ impl Asked {
                 Some(about) => format!("{} — {about}", option.label),
                 None => option.label.clone(),
             };
+            let name = visible::line(&name);
             PermissionOption::new(at.to_string(), name, PermissionOptionKind::AllowOnce)
         };
         let mut options: Vec<_> = question.options.iter().enumerate().map(option).collect();
         options.push(PermissionOption::new(SKIP, "Skip", PermissionOptionKind::RejectOnce));
         let mut call = self.call.clone();
-        call.fields.title = Some(question.text.clone());
+        call.fields.title = Some(visible_text(&question.text));
         let ask = RequestPermissionRequest::new(session.to_owned(), call, options);
         serde_json::to_value(&ask).ok()
     }
@@ -238,7 +247,7 @@ fn option(choice: &Choice) -> PermissionOption {
         ChoiceKind::Deny | ChoiceKind::DenyAndStop => PermissionOptionKind::RejectOnce,
     };
     let meta = Meta::from_iter([("tieline".to_owned(), json!({"kind": choice.kind}))]);
-    PermissionOption::new(choice.id.clone(), choice.label.as_str(), kind).meta(meta)
+    PermissionOption::new(choice.id.clone(), label(choice), kind).meta(meta)
 }
 
 fn meaning(choice: &Choice) -> Answer {
@@ -254,9 +263,9 @@ fn form(session: &str, request: &Request, questions: &[Question], call: &ToolCal
             .options
             .iter()
             .map(|it| {
-                let mut option = json!({"const": it.label, "title": it.label});
+                let mut option = json!({"const": it.label, "title": visible::line(&it.label)});
                 if let Some(about) = &it.description {
-                    option["description"] = json!(about);
+                    option["description"] = json!(visible_text(about));
                 }
                 option
             })
@@ -266,11 +275,12 @@ fn form(session: &str, request: &Request, questions: &[Question], call: &ToolCal
             (false, false) => json!({"type": "string", "oneOf": options}),
             (false, true) => json!({"type": "array", "items": {"anyOf": options}}),
         };
-        field["title"] = json!(question.header.as_ref().unwrap_or(&question.text));
-        field["description"] = json!(question.text);
+        let head = visible_text(question.header.as_ref().unwrap_or(&question.text));
+        field["title"] = json!(head);
+        field["description"] = json!(visible_text(&question.text));
         let name = field_name(at);
         if question.free_text && !question.options.is_empty() {
-            let title = format!("Other: {}", question.header.as_ref().unwrap_or(&question.text));
+            let title = format!("Other: {head}");
             let other = json!({"type": "string", "title": title});
             properties.insert(name.clone(), field);
             properties.insert(format!("{name}{OTHER}"), other);
@@ -279,8 +289,8 @@ fn form(session: &str, request: &Request, questions: &[Question], call: &ToolCal
         }
     }
     let message = match questions {
-        [one] => one.text.clone(),
-        _ => request.title.clone(),
+        [one] => visible_text(&one.text),
+        _ => visible_text(&request.title),
     };
     json!({
         "sessionId": session,

@@ -17,13 +17,16 @@ use tieline_wire::acp::schema::{
 
 use super::diff;
 use super::page::parent_meta;
-use crate::{Fetch, whole};
+use crate::{Fetch, visible, whole};
 
 #[cfg(test)]
 mod tests;
 
 /// The longest title.
 const TITLE: usize = 400;
+
+/// So many spaces at the end of a line are more than an oversight.
+const BLANK: usize = 24;
 
 /// How much of an output is shown as text: three quarters of it from the beginning.
 const OUTPUT: usize = 32 * 1024;
@@ -143,8 +146,8 @@ impl Face {
                 face.name = Some(tool.clone());
                 face.title = match (title, server) {
                     (Some(title), _) => shortened(&short_paths(title, workspace)),
-                    (None, Some(server)) => format!("{server}: {tool}"),
-                    (None, None) => tool.clone(),
+                    (None, Some(server)) => shortened(&format!("{server}: {tool}")),
+                    (None, None) => shortened(tool),
                 };
                 face.recognise(gist.as_ref(), workspace);
                 if *class == ToolClass::Mcp {
@@ -189,7 +192,7 @@ impl Face {
                 face.kind = schema::ToolKind::Read;
                 face.title = "Image".to_owned();
                 if let Content::Link { uri, .. } = content {
-                    face.title = format!("Image {uri}");
+                    face.title = shortened(&format!("Image {uri}"));
                     face.places = vec![ToolCallLocation::new(diff::absolute(workspace, uri))];
                 }
                 face.content =
@@ -230,6 +233,23 @@ impl Face {
         let exit = json!({"terminal_id": self.id.as_str(), "exit_code": code, "signal": null});
         self.meta.remove("terminal_info");
         self.meta.insert("terminal_exit".to_owned(), exit);
+    }
+
+    /// What somebody is to decide about, in place of whatever else there is to show: these rows, and
+    /// those of the changes as diffs that hide nothing.
+    pub(super) fn decided(
+        &mut self,
+        rows: &[String],
+        changes: &[FileChange],
+        workspace: &Path,
+        fetch: &mut Fetch<'_>,
+    ) {
+        let (diffs, _) = diff::diffs(changes, workspace, fetch);
+        self.content.retain(|it| matches!(it, ToolCallContent::Terminal(_)));
+        self.content.insert(0, text_content(fenced(&rows.join("\n"))));
+        self.content.extend(diffs);
+        self.places.retain(|place| place.path.to_str().is_some_and(is_plain));
+        self.input = self.input.take().map(visible_value);
     }
 
     /// What was seen once this was shown.
@@ -288,6 +308,13 @@ impl Face {
             .locations(Some(self.places).filter(|it| !it.is_empty()))
             .raw_input(self.input);
         ToolCallUpdate::new(self.id.to_string(), fields)
+    }
+}
+
+impl Seen {
+    /// What was shown last is not how the call looks; the next look at it tells all of it.
+    pub(super) fn forget(&mut self) {
+        (self.title, self.content, self.places, self.input) = (0, 0, 0, 0);
     }
 }
 
@@ -443,10 +470,57 @@ fn short_paths(text: &str, workspace: &Path) -> String {
     }
 }
 
+/// A title: one line in which everything can be seen, as far as it goes.
 fn shortened(text: &str) -> String {
-    let text = text.trim();
+    let text = visible::line(text.trim());
     match text.char_indices().nth(TITLE) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+        None => text,
     }
+}
+
+/// A value with every text in it visible, the names of its fields too.
+fn visible_value(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible_text(&text)),
+        Value::Array(values) => values.into_iter().map(visible_value).collect(),
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            fields.map(|(name, value)| (visible::line(&name), visible_value(value))).collect()
+        }
+        other => other,
+    }
+}
+
+/// A text as it was where everything in it can be seen, else as it is shown.
+pub(super) fn visible_text(text: &str) -> String {
+    match is_plain(text) {
+        true => text.to_owned(),
+        false => visible::text(text),
+    }
+}
+
+/// Whether everything in a text can be seen as it is, whatever white space ends its lines and
+/// whichever indents them.
+fn is_plain(text: &str) -> bool {
+    let text = text.replace('\t', " ");
+    let lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches(' ')).collect();
+    let is_short = text.split('\n').zip(&lines).all(|(line, it)| line.len() - it.len() < BLANK);
+    let text = lines.join("\n");
+    is_short && visible::text(&text) == text.strip_suffix('\n').unwrap_or(&text)
+}
+
+/// Whether a client may show what changes as a diff of its own.
+pub(super) fn is_plain_change(change: &FileChange, fetch: &mut Fetch<'_>) -> bool {
+    let FileChange { path, moved_to, old_text, new_text, diff, .. } = change;
+    let texts = [old_text, new_text];
+    let is_plain_name = |name: &String| visible::line(name) == *name;
+    // Without the signs that its lines begin with.
+    let bare = |line: &str| line.chars().skip(1).collect::<String>();
+    let diff = diff.as_ref().map(|diff| whole(diff, fetch));
+    let diff = diff.map(|diff| diff.split('\n').map(bare).collect::<Vec<_>>().join("\n"));
+    is_plain_name(path)
+        && moved_to.iter().all(is_plain_name)
+        && diff.iter().all(|diff| is_plain(diff))
+        && texts.into_iter().flatten().all(|text| is_plain(&whole(text, fetch)))
 }

@@ -3,13 +3,13 @@
 //! Data in, lines out. What has no place in the protocol is left out, and `docs/acp.md` lists it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tieline_event::{
-    Answer, Approval, Configured, Content, Delta, Event, Gist, Item, ItemBody, ItemId, ItemStatus,
-    Kind, Notice, NoticeLevel, Plan, PlanStatus, Request, RequestBody, RequestId, Stream, Text,
-    ToolClass, ToolKind, Usage,
+    Answer, Approval, Configured, Content, Delta, Event, FileChange, Gist, Item, ItemBody, ItemId,
+    ItemStatus, Kind, Notice, NoticeLevel, Plan, PlanStatus, Request, RequestBody, RequestId,
+    Stream, Text, ToolClass, ToolKind, Usage,
 };
 use tieline_wire::acp::MaybeUndefined;
 use tieline_wire::acp::schema::{
@@ -19,11 +19,13 @@ use tieline_wire::acp::schema::{
     ToolCallUpdateFields, UsageUpdate,
 };
 
-use super::call::{Face, Screen, Seen, shown};
+use super::call::{Face, Screen, Seen, is_plain_change, shown, visible_text};
 use super::client::Client;
+use super::diff;
 use super::offer::Offer;
 use super::page::{Page, Voice};
 use crate::prefix::Prefix;
+use crate::review::{Room, review};
 use crate::{Fetch, summary, whole};
 
 #[cfg(test)]
@@ -422,6 +424,7 @@ impl Mapper {
     /// call as the question shows it.
     pub(super) fn asks(
         &mut self,
+        key: &str,
         request: &Request,
         fetch: &mut Fetch<'_>,
         page: &mut Page,
@@ -429,7 +432,7 @@ impl Mapper {
         self.flush(page);
         let id = self.call_of(request, fetch, page);
         let screen = self.client.screen();
-        let Some(call) = self.calls.get(&id) else {
+        let Some(call) = self.calls.get_mut(&id) else {
             return ToolCallUpdate::new(id.to_string(), ToolCallUpdateFields::new());
         };
         // What would happen to files may be known from the question alone.
@@ -448,6 +451,11 @@ impl Mapper {
                 face.status = call.seen.status;
                 if let RequestBody::Approval(Approval { path: Some(path), .. }) = &request.body {
                     face.is_about(path, &self.workspace);
+                }
+                if let RequestBody::Approval(approval) = &request.body {
+                    let (rows, diffs) = decided(key, request, approval, &self.workspace, fetch);
+                    face.decided(&rows, &diffs, &self.workspace, fetch);
+                    call.seen.forget();
                 }
                 face.whole()
             }
@@ -602,7 +610,7 @@ impl Call {
     fn shows_again(
         &mut self,
         status: ToolCallStatus,
-        workspace: &std::path::Path,
+        workspace: &Path,
         screen: Screen,
         page: &mut Page,
     ) {
@@ -624,7 +632,7 @@ impl Call {
         &mut self,
         item: &Item,
         code: Option<i32>,
-        workspace: &std::path::Path,
+        workspace: &Path,
         fetch: &mut Fetch<'_>,
         page: &mut Page,
     ) {
@@ -653,6 +661,35 @@ fn is_stand_in(id: &ItemId) -> bool {
     id.as_str().starts_with(STAND_IN)
 }
 
+/// Columns, rows and bytes of what is asked that a client is told. It breaks rows itself.
+const COLUMNS: usize = 2000;
+const ROWS: usize = 4000;
+const BYTES: usize = 512 * 1024;
+
+/// What somebody decides about, in rows, and the changes that a client may show as diffs: of those
+/// the rows have no more than where they are.
+fn decided(
+    key: &str,
+    request: &Request,
+    approval: &Approval,
+    workspace: &Path,
+    fetch: &mut Fetch<'_>,
+) -> (Vec<String>, Vec<FileChange>) {
+    let mut diffs = Vec::new();
+    let mut bare = approval.clone();
+    for change in &mut bare.changes {
+        let (shown, _) = diff::diffs(std::slice::from_ref(change), workspace, fetch);
+        if !shown.is_empty() && is_plain_change(change, fetch) {
+            diffs.push(change.clone());
+            (change.old_text, change.new_text, change.diff) = (None, None, None);
+        }
+    }
+    let request = Request { body: RequestBody::Approval(bare), ..request.clone() };
+    let how = format!("tieline show {key} shows all of it");
+    let room = Room { width: COLUMNS, rows: ROWS, bytes: BYTES, how: &how };
+    (review(&request, workspace.to_str(), fetch).rows(&room).rows, diffs)
+}
+
 fn stand_in(request: &Request) -> Item {
     let id = ItemId::new(format!("{STAND_IN}{}", request.id));
     let title = Some(request.title.clone()).filter(|title| !title.is_empty());
@@ -667,9 +704,9 @@ fn stand_in(request: &Request) -> Item {
     };
     let body = match &request.body {
         // What is to run is shown whole: a title has only its first line.
-        RequestBody::Approval(Approval { command: Some(command), path, .. }) => ItemBody::Command {
+        RequestBody::Approval(Approval { command: Some(command), cwd, .. }) => ItemBody::Command {
             command: command.clone(),
-            cwd: path.clone(),
+            cwd: cwd.clone(),
             description: None,
             output: Text::default(),
             exit_code: None,
@@ -677,13 +714,14 @@ fn stand_in(request: &Request) -> Item {
             gist: None,
         },
         RequestBody::Approval(it) => {
-            call(it.tool.clone(), it.input.clone(), Vec::new(), ToolKind::Other)
+            let input = it.input.as_ref().or(it.given.as_ref()).cloned();
+            call(it.tool.clone(), input, Vec::new(), ToolKind::Other)
         }
         RequestBody::Question { .. } => {
             call("question".to_owned(), None, Vec::new(), ToolKind::Other)
         }
         RequestBody::ExitPlan { plan } => {
-            let plan = plan.iter().map(|plan| Content::text(plan.as_str())).collect();
+            let plan = plan.iter().map(|plan| Content::text(visible_text(plan))).collect();
             call("plan".to_owned(), None, plan, ToolKind::SwitchMode)
         }
     };

@@ -58,7 +58,7 @@ fn a_conversation_is_a_document() {
         **Command** ✗ failed, exit 3
 
         ```sh
-        ls
+        ls\x1b[2J
         ```
 
         ```

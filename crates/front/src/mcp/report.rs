@@ -4,9 +4,10 @@ use serde::Serialize;
 use tieline_event::{Event, ItemBody, Kind, Seq, TaskFile, TaskMarker, TaskOption};
 
 use super::View;
+use crate::review::short;
 use crate::sanitize::sanitize;
 use crate::summary::{cut, task_marker};
-use crate::task::state::{OpenQuestion, Status};
+use crate::task::state::{OpenQuestion, Status, TEXT};
 use crate::{Fetch, whole};
 
 #[cfg(test)]
@@ -171,15 +172,24 @@ impl Standing {
 struct Question<'a> {
     id: &'a str,
     text: &'a str,
-    options: &'a [TaskOption],
+    options: Vec<TaskOption>,
     context: &'a [String],
+}
+
+/// An option as it may be read: an answer names it by its number.
+fn shown(option: &TaskOption) -> TaskOption {
+    TaskOption {
+        number: option.number,
+        label: short(&option.label, TEXT),
+        description: option.description.as_ref().map(|text| short(text, TEXT)),
+    }
 }
 
 fn questions(view: &View) -> Vec<Question<'_>> {
     let questions = view.state.questions.iter().map(|it| Question {
         id: &it.id,
         text: &it.text,
-        options: &it.options,
+        options: it.options.iter().map(shown).collect(),
         context: &it.context,
     });
     questions.collect()
@@ -251,7 +261,7 @@ impl<'a> Report<'a> {
         line("Reason", self.reason.unwrap_or_default());
         for question in &self.questions {
             line(&format!("Question {}", question.id), question.text);
-            for option in question.options {
+            for option in &question.options {
                 let more = option.description.as_ref().map(|it| format!(" - {it}"));
                 let label = format!("{}{}", option.label, more.unwrap_or_default());
                 line(&format!("  {}", option.number), &label);

@@ -268,6 +268,7 @@ impl Answer {
             Some(question) => Letter::Answer {
                 question: Some(question.trim().to_owned()),
                 text: one.answer.trim().to_owned(),
+                hash: None,
             },
         });
         Ok(letters.collect())

@@ -3,13 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use tieline_event::{
-    Answer, Choice, ChoiceKind, FileChange, Json, Question, Request, RequestBody, Scope,
-};
+use tieline_event::{Answer, Choice, ChoiceKind, Json, Question, Request, RequestBody, Scope};
 
-use crate::json::{self, Fields};
-use crate::sanitize::{one_line, sanitize};
-use crate::summary::cut;
+use crate::json;
+use crate::review::{Review, Room, Shown, label};
+use crate::visible;
 
 #[cfg(test)]
 mod tests;
@@ -47,8 +45,12 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Dialogue {
     request: Request,
+    shown: Shown,
+    /// Every row, where some had no room.
+    whole: Option<Shown>,
     state: State,
     answers: BTreeMap<String, Vec<String>>,
+    width: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,52 +63,44 @@ enum State {
     Question(usize),
 }
 
-/// How many lines of one text in a tool's input are shown, and how many characters of each.
-const INPUT_LINES: usize = 12;
-const INPUT_COLUMNS: usize = 160;
+/// How to see what had no room on the screen.
+const HOW: &str = "press v to see all of it";
 
-/// What is asked, as lines for a person.
-pub fn describe(request: &Request) -> Vec<String> {
-    let mut lines = vec![format!("? {}", one_line(&request.title))];
-    if let Some(reason) = &request.reason {
-        lines.push(format!("  {}", one_line(reason)));
-    }
-    match &request.body {
-        RequestBody::Approval(approval) => {
-            if let Some(command) = &approval.command {
-                lines.extend(sanitize(command).lines().map(|line| format!("  $ {line}")));
-            }
-            if let Some(path) = approval.path.as_ref().filter(|it| !request.title.contains(*it)) {
-                lines.push(format!("  file {}", one_line(path)));
-            }
-            for change in &approval.changes {
-                lines.extend(shown_change(change));
-            }
-            if let (None, Some(input)) = (&approval.command, &approval.input) {
-                lines.extend(shown_input(input, approval.path.as_deref()));
-            }
-        }
-        RequestBody::Question { questions } => {
-            for question in questions.iter().filter(|it| it.text != request.title) {
-                lines.push(format!("  {}", one_line(&question.text)));
-            }
-        }
-        RequestBody::ExitPlan { plan } => {
-            let plan = sanitize(plan.as_deref().unwrap_or_default());
-            lines.extend(plan.trim().lines().map(|line| format!("  {line}")));
-        }
-    }
-    lines
+/// Rows for what an agent wrote where the height of the screen is not known.
+const ROWS: usize = 30;
+
+/// Rows that the rest of a question takes: what we say, the options, the line for the answer.
+const OTHERS: usize = 14;
+
+/// Bytes that are shown at once.
+const BYTES: usize = 16 * 1024;
+
+/// The columns and rows of a screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Columns.
+    pub width: usize,
+    /// Rows, where that is known.
+    pub height: Option<usize>,
 }
 
 impl Dialogue {
-    /// A dialogue about this request.
-    pub fn new(request: Request) -> Self {
+    /// A dialogue about this request, on a screen like this.
+    pub(crate) fn new(request: Request, review: &Review, screen: Screen) -> Self {
         let state = match &request.body {
             RequestBody::Question { questions } if !questions.is_empty() => State::Question(0),
             _ => State::Choose,
         };
-        Self { request, state, answers: BTreeMap::new() }
+        let Screen { width, height } = screen;
+        let rows = height.map_or(ROWS, |height| height.saturating_sub(OTHERS).max(8));
+        let shown = review.rows(&Room { width, rows, bytes: BYTES, how: HOW });
+        let whole = (shown.n_left_out > 0).then(|| review.rows(&Room::boundless(width)));
+        Self { request, shown, whole, state, answers: BTreeMap::new(), width }
+    }
+
+    /// What is asked, to be shown right before the first prompt.
+    pub fn opening(&self) -> &[String] {
+        &self.shown.rows
     }
 
     /// Which request it is about.
@@ -120,7 +114,7 @@ impl Dialogue {
             State::Choose => Prompt { text: self.menu(), input: Input::Key },
             State::Edit => Prompt { text: self.edit_text(), input: Input::Line },
             State::Question(at) => match self.question(at) {
-                Some(question) => question_prompt(question),
+                Some(question) => question_prompt(question, self.width),
                 None => Prompt { text: String::new(), input: Input::Line },
             },
         }
@@ -128,7 +122,19 @@ impl Dialogue {
 
     /// A key was pressed.
     pub fn key(&mut self, key: char) -> Step {
+        if key == 'v'
+            && let Some(whole) = self.whole.take()
+        {
+            // From now on a yes is for what was shown.
+            self.shown = whole;
+            let Prompt { text, input } = self.prompt();
+            let text = format!("{}\n{text}", self.shown.rows.join("\n"));
+            return Step::Ask(Prompt { text, input });
+        }
         if key == 'e' && self.input().is_some() {
+            if self.whole.is_some() {
+                return self.refused();
+            }
             self.state = State::Edit;
             return Step::Ask(self.prompt());
         }
@@ -139,9 +145,17 @@ impl Dialogue {
             .and_then(|digit| choices.get(digit.checked_sub(1)?));
         let by_letter = || choices.iter().find(|choice| letter(choice.kind) == key);
         match by_number.or_else(by_letter) {
+            Some(choice) if self.whole.is_some() && is_yes(choice.kind) => self.refused(),
             Some(choice) => Step::Done(self.chosen(choice)),
             None => Step::Ask(self.prompt()),
         }
+    }
+
+    /// A yes would be for something that was not shown.
+    fn refused(&self) -> Step {
+        let Prompt { text, input } = self.prompt();
+        let text = format!("  not all of it was shown: press v first, then say yes\n{text}");
+        Step::Ask(Prompt { text, input })
     }
 
     /// Where several options mean the same, which of them it was.
@@ -192,32 +206,31 @@ impl Dialogue {
     fn menu(&self) -> String {
         let mut text = String::new();
         for (at, choice) in self.choices().iter().enumerate() {
-            let label = one_line(&choice.label);
-            text.push_str(&format!("  {} {}) {label}\n", at + 1, letter(choice.kind)));
+            let head = format!("  {} {}) ", at + 1, letter(choice.kind));
+            push_wrapped(&label(choice), &head, self.width, &mut text);
         }
         if self.input().is_some() {
             text.push_str("    e) Yes, but edited\n");
+        }
+        if self.whole.is_some() {
+            let n = self.shown.n_left_out;
+            text.push_str(&format!("    v) Show all of it: {n} lines are not shown\n"));
         }
         text.push_str("  your choice: ");
         text
     }
 
     fn edit_text(&self) -> String {
-        match (self.command(), self.input()) {
-            (Some(command), _) => {
-                format!(
-                    "  the command is:  {}\n  run instead (Enter keeps it): ",
-                    one_line(command)
-                )
-            }
-            (None, Some(input)) => {
-                format!(
-                    "  the input is:  {}\n  use instead, as JSON (Enter keeps it): ",
-                    input.as_str()
-                )
-            }
-            (None, None) => String::new(),
-        }
+        let (is, change, value) = match (self.command(), self.input()) {
+            (Some(command), _) => ("command", "run instead", command),
+            (None, Some(input)) => ("input", "use instead, as JSON", input.as_str()),
+            (None, None) => return String::new(),
+        };
+        let mut text = String::new();
+        let head = format!("  the {is} is:  ");
+        push_wrapped(&visible::line(value), &head, self.width, &mut text);
+        text.push_str(&format!("  {change} (Enter keeps it): "));
+        text
     }
 
     /// The command, when the input is an object that holds it under that name.
@@ -246,7 +259,7 @@ impl Dialogue {
             }
             Err(reason) => {
                 let Prompt { text, input } = self.prompt();
-                let text = format!("  this is not JSON: {}\n{text}", one_line(&reason));
+                let text = format!("  this is not JSON: {}\n{text}", visible::line(&reason));
                 Step::Ask(Prompt { text, input })
             }
         }
@@ -269,60 +282,23 @@ impl Dialogue {
                 }
             }
             Err(reason) => {
-                let Prompt { text, input } = question_prompt(question);
+                let Prompt { text, input } = question_prompt(question, self.width);
                 Step::Ask(Prompt { text: format!("  {reason}\n{text}"), input })
             }
         }
     }
 }
 
-/// What would happen to a file: its diff, or its whole text where there is no other side.
-fn shown_change(change: &FileChange) -> Vec<String> {
-    let (sign, text) = match (&change.diff, &change.new_text, &change.old_text) {
-        (Some(diff), ..) => ("", diff),
-        (None, Some(new), _) => ("+", new),
-        (None, None, Some(old)) => ("-", old),
-        (None, None, None) => return Vec::new(),
-    };
-    let text = sanitize(text.preview());
-    let n_lines = text.lines().count();
-    let shown = text.lines().take(INPUT_LINES);
-    let mut lines: Vec<String> =
-        shown.map(|line| format!("    {sign}{}", cut(line, INPUT_COLUMNS))).collect();
-    if n_lines > INPUT_LINES {
-        lines.push(format!("    … {} more lines", n_lines - INPUT_LINES));
+/// A text of an agent in rows, behind words of ours.
+fn push_wrapped(shown: &str, head: &str, width: usize, text: &mut String) {
+    for row in visible::wrap(shown, head, "  … ", width) {
+        text.push_str(&row);
+        text.push('\n');
     }
-    lines
 }
 
-/// A tool's input, a line for each value and a block for each text of many lines. What was said
-/// already is left out.
-fn shown_input(input: &Json, said: Option<&str>) -> Vec<String> {
-    let Ok(Fields(fields)) = input.read() else {
-        return vec![format!("  {}", cut(&one_line(input.as_str()), INPUT_COLUMNS))];
-    };
-    let mut lines = Vec::new();
-    for (name, value) in fields {
-        let text = serde_json::from_str::<String>(value.get()).unwrap_or(value.get().to_owned());
-        if said == Some(text.as_str()) {
-            continue;
-        }
-        let (name, text) = (one_line(&name), sanitize(text.trim_end()));
-        if !text.contains('\n') {
-            lines.push(format!("  {name}: {}", cut(&text, INPUT_COLUMNS)));
-            continue;
-        }
-        lines.push(format!("  {name}:"));
-        let n_more = text.lines().count().saturating_sub(INPUT_LINES);
-        let shown = text.lines().take(INPUT_LINES);
-        lines.extend(
-            shown.map(|line| format!("    {}", cut(line, INPUT_COLUMNS)).trim_end().to_owned()),
-        );
-        if n_more > 0 {
-            lines.push(format!("    … {n_more} more lines"));
-        }
-    }
-    lines
+fn is_yes(kind: ChoiceKind) -> bool {
+    !matches!(kind, ChoiceKind::Deny | ChoiceKind::DenyAndStop)
 }
 
 fn letter(kind: ChoiceKind) -> char {
@@ -347,22 +323,27 @@ fn meaning(kind: ChoiceKind) -> Answer {
     }
 }
 
-fn question_prompt(question: &Question) -> Prompt {
+fn question_prompt(question: &Question, width: usize) -> Prompt {
     let mut text = String::new();
-    match &question.header {
-        Some(header) => {
-            text.push_str(&format!("  {}: {}\n", one_line(header), one_line(&question.text)));
+    let asked = match &question.header {
+        Some(header) => format!("{}: ", visible::line(header)),
+        None => String::new(),
+    };
+    match visible::lines(&question.text).as_slice() {
+        [one] => push_wrapped(&format!("{asked}{one}"), "  ", width, &mut text),
+        several => {
+            if !asked.is_empty() {
+                push_wrapped(asked.trim_end(), "  ", width, &mut text);
+            }
+            several.iter().for_each(|line| push_wrapped(line, "  | ", width, &mut text));
         }
-        None => text.push_str(&format!("  {}\n", one_line(&question.text))),
     }
     for (at, option) in question.options.iter().enumerate() {
-        let label = one_line(&option.label);
-        match &option.description {
-            Some(description) => {
-                text.push_str(&format!("  {}) {label} – {}\n", at + 1, one_line(description)))
-            }
-            None => text.push_str(&format!("  {}) {label}\n", at + 1)),
+        let mut shown = visible::line(&option.label);
+        if let Some(description) = &option.description {
+            shown.push_str(&format!(" – {}", visible::line(description)));
         }
+        push_wrapped(&shown, &format!("  {}) ", at + 1), width, &mut text);
     }
     text.push_str(match (question.options.is_empty(), question.multiple, question.free_text) {
         (true, ..) => "  your answer: ",

@@ -16,7 +16,7 @@ use super::face::Face;
 use super::output::{self, Output, complain};
 use super::stop::{Signals, Stop};
 use super::talk::Talk;
-use super::{Ending, Format, Layout, Options, Tasks, ending};
+use super::{Ending, Format, Layout, OnRequest, Options, Tasks, ending};
 
 /// How long a conversation has to close when the person is in a hurry.
 const HURRY: Duration = Duration::from_millis(600);
@@ -26,6 +26,9 @@ const CLOSING: Duration = Duration::from_secs(10);
 
 /// How long the last events of a closed conversation are waited for.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// How much is held back while somebody decides; with more it is shown, and the question again.
+const HELD: usize = 10_000;
 
 /// How far a run is.
 #[derive(Debug, PartialEq)]
@@ -43,6 +46,8 @@ pub(super) struct Run<'a> {
     pub(super) hub: &'a Hub,
     pub(super) conversation: &'a Conversation,
     pub(super) turn: TurnId,
+    /// Where the agent works.
+    pub(super) workspace: Option<String>,
     pub(super) options: Options,
     pub(super) face: Face,
     pub(super) output: Output,
@@ -53,6 +58,9 @@ pub(super) struct Run<'a> {
     /// Requests that wait for the person.
     pub(super) open: VecDeque<Request>,
     pub(super) talk: Option<Talk>,
+    /// What happened while somebody decides: it is shown afterwards, so that nothing comes between
+    /// what is asked and the answer, or looks like what is asked.
+    pub(super) held: Vec<Entry>,
     /// The last line on the screen is a question and the cursor stands behind it.
     pub(super) is_prompted: bool,
     pub(super) needs_answer: bool,
@@ -75,12 +83,17 @@ impl<'a> Run<'a> {
         conversation: &'a Conversation,
         turn: TurnId,
         options: Options,
+        workspace: Option<String>,
     ) -> Self {
+        let asks = matches!(options.on_request, OnRequest::Ask(_));
+        let key = conversation.key().clone();
         Self {
             hub,
             conversation,
             turn,
-            face: Face::new(options.format, options.look, conversation.key().clone()),
+            workspace,
+            face: Face::new(options.format, options.look, key, asks),
+            held: Vec::new(),
             options,
             output: Output::new(),
             phase: Phase::Running,
@@ -181,6 +194,33 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn show(&mut self, entries: &[Entry]) {
+        let is_held = self.talk.is_some() && self.has_screen();
+        match is_held {
+            true => self.held.extend_from_slice(entries),
+            false => self.write(entries),
+        }
+        for entry in entries {
+            if let Entry::Event(shown) = entry {
+                self.heed(&shown.event);
+            }
+        }
+        if self.talk.is_none() || self.held.len() > HELD {
+            self.release();
+        }
+        if let Some(talk) = self.talk.as_ref().filter(|_| !self.is_prompted) {
+            self.face.rows(talk.dialogue.opening());
+            self.face.say(&talk.dialogue.prompt().text, self.options.look);
+            self.is_prompted = true;
+        }
+    }
+
+    /// Shows what was held back.
+    pub(super) fn release(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.write(&held);
+    }
+
+    fn write(&mut self, entries: &[Entry]) {
         let store = self.hub.store();
         let mut fetch = |blob: &BlobRef| match store.blob(&blob.sha256) {
             Ok(bytes) => bytes,
@@ -195,15 +235,6 @@ impl<'a> Run<'a> {
         if self.is_prompted && self.face.out.len() > before && self.has_screen() {
             self.face.out.insert(before, b'\n');
             self.is_prompted = false;
-        }
-        for entry in entries {
-            if let Entry::Event(shown) = entry {
-                self.heed(&shown.event);
-            }
-        }
-        if let Some(talk) = self.talk.as_ref().filter(|_| !self.is_prompted) {
-            self.face.say(&talk.dialogue.prompt().text, self.options.look);
-            self.is_prompted = true;
         }
     }
 
@@ -308,6 +339,7 @@ impl<'a> Run<'a> {
     /// Leaves everything in order and says the last words.
     pub(super) async fn end(mut self, ending: Ending) -> Ending {
         self.talk = None;
+        self.release();
         let store = self.hub.store().clone();
         self.face.finish(&mut |blob| store.blob(&blob.sha256).ok().flatten());
         let is_gone = ending == Ending::OutputGone;

@@ -25,9 +25,19 @@ enum Kindred {
 }
 
 impl Face {
-    pub(super) fn new(format: Format, look: Look, conversation: ConversationKey) -> Self {
+    /// Where somebody is asked, the dialogue shows what it is about.
+    pub(super) fn new(
+        format: Format,
+        look: Look,
+        conversation: ConversationKey,
+        asks: bool,
+    ) -> Self {
+        let renderer = || match asks {
+            true => Renderer::new(look).without_requests(),
+            false => Renderer::new(look),
+        };
         let kind = match format {
-            Format::Text => Kindred::Text(Box::new(Renderer::new(look))),
+            Format::Text => Kindred::Text(Box::new(renderer())),
             Format::Jsonl => Kindred::Jsonl,
             Format::Final => Kindred::Final { text: Text::default() },
         };
@@ -75,6 +85,22 @@ impl Face {
             Kindred::Jsonl | Kindred::Final { .. } => {
                 self.err.extend_from_slice(sanitize(text).as_bytes());
                 self.err.push(b'\n');
+            }
+        }
+    }
+
+    /// What somebody is to decide about. Everything in it is visible.
+    pub(super) fn rows(&mut self, rows: &[String]) {
+        match &mut self.kind {
+            Kindred::Text(renderer) => {
+                renderer.rows(rows);
+                renderer.take(&mut self.out, &mut self.err);
+            }
+            Kindred::Jsonl | Kindred::Final { .. } => {
+                for row in rows {
+                    self.err.extend_from_slice(row.as_bytes());
+                    self.err.push(b'\n');
+                }
             }
         }
     }

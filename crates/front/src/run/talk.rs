@@ -1,11 +1,12 @@
 //! Who answers the agent: the person, in a dialogue, or a rule.
 
-use tieline_event::{Answer, Origin, Request, RequestBody, RequestId};
+use tieline_event::{Answer, BlobRef, Origin, Request, RequestBody, RequestId};
 
-use super::ask::{self, Dialogue, Input, Step};
+use super::ask::{self, Dialogue, Input, Screen, Step};
 use super::conduct::{Phase, Run};
 use super::tty::Listener;
 use super::{Format, OnRequest};
+use crate::review::{Review, Room, review};
 
 /// A dialogue and the ear for it.
 pub(super) struct Talk {
@@ -57,7 +58,9 @@ impl Run<'_> {
             OnRequest::Fail => {
                 self.needs_answer = true;
                 if self.options.format != Format::Text {
-                    self.face.note(&ask::describe(request).join("\n"));
+                    let width = self.options.look.width;
+                    let shown = self.review(request).rows(&Room::boundless(width));
+                    self.face.rows(&shown.rows);
                 }
                 self.interrupt();
             }
@@ -83,17 +86,37 @@ impl Run<'_> {
 
     /// Begins the next dialogue, when there is one to begin.
     pub(super) fn talk(&mut self) {
-        if self.talk.is_some() || self.phase != Phase::Running {
+        if self.talk.is_some() {
+            return;
+        }
+        self.release();
+        if self.phase != Phase::Running {
             return;
         }
         let Some(request) = self.open.pop_front() else { return };
-        if self.options.format != Format::Text {
-            self.face.note(&ask::describe(&request).join("\n"));
-        }
         self.face.set_asking(true);
-        let dialogue = Dialogue::new(request);
+        let review = self.review(&request);
+        let dialogue = Dialogue::new(request, &review, self.screen());
+        self.face.rows(dialogue.opening());
         let prompt = dialogue.prompt();
         self.prompt(dialogue, prompt);
+    }
+
+    fn review(&self, request: &Request) -> Review {
+        let store = self.hub.store();
+        let mut fetch = |blob: &BlobRef| store.blob(&blob.sha256).ok().flatten();
+        review(request, self.workspace.as_deref(), &mut fetch)
+    }
+
+    fn screen(&self) -> Screen {
+        let size = match &self.options.on_request {
+            OnRequest::Ask(tty) => tty.size(),
+            _ => None,
+        };
+        match size {
+            Some((width, height)) => Screen { width, height: Some(height) },
+            None => Screen { width: self.options.look.width, height: None },
+        }
     }
 
     pub(super) fn prompt(&mut self, dialogue: Dialogue, prompt: ask::Prompt) {

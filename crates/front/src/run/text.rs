@@ -8,10 +8,10 @@ use tieline_event::{
     ToolClass, TurnCompleted, TurnStarted, TurnStatus,
 };
 
-use super::ask;
 use super::ending::ending;
 use super::page::{Page, Style, Voices};
 use super::width::fit;
+use crate::review::{Room, review};
 use crate::sanitize::{Sanitizer, one_line, sanitize};
 use crate::{Fetch, summary, whole};
 
@@ -35,6 +35,8 @@ pub struct Renderer {
     /// What was asked last is a question, not an approval.
     asks_question: bool,
     n_ticks: usize,
+    workspace: Option<String>,
+    shows_requests: bool,
 }
 
 /// A message of which a part was shown.
@@ -83,7 +85,20 @@ impl Renderer {
             is_asking: false,
             asks_question: false,
             n_ticks: 0,
+            workspace: None,
+            shows_requests: true,
         }
+    }
+
+    /// Somebody else shows what is asked.
+    #[must_use]
+    pub fn without_requests(self) -> Self {
+        Self { shows_requests: false, ..self }
+    }
+
+    /// What somebody is to decide about. Everything in it is visible.
+    pub(crate) fn rows(&mut self, rows: &[String]) {
+        rows.iter().for_each(|row| self.page.line(0, Style::Bold, row));
     }
 
     /// Moves what is to be written to the ends of these: output and error output.
@@ -110,6 +125,7 @@ impl Renderer {
         let depth = event.parent.as_ref().map_or(0, |parent| self.depth_below(parent));
         match &event.kind {
             Kind::ConversationOpened(opened) => {
+                self.workspace = Some(opened.workspace.clone());
                 if self.page.look.voices == Voices::Both {
                     let from = opened.forked_from.as_ref();
                     let from = from.map(|from| format!(", branched off from {from}"));
@@ -146,8 +162,17 @@ impl Renderer {
             Kind::RequestOpened(request) => {
                 self.is_asking = true;
                 self.asks_question = matches!(request.body, RequestBody::Question { .. });
-                for line in ask::describe(request) {
-                    self.page.line(depth, Style::Bold, &line);
+                if self.shows_requests {
+                    let review = review(request, self.workspace.as_deref(), fetch);
+                    let width = self.page.room(depth);
+                    let how = format!("tieline show {} shows all of it", event.conversation);
+                    let room = match self.page.look.voices {
+                        Voices::Both => Room::boundless(width),
+                        Voices::Agent => Room { width, rows: 60, bytes: 64 * 1024, how: &how },
+                    };
+                    for row in review.rows(&room).rows {
+                        self.page.line(depth, Style::Bold, &row);
+                    }
                 }
             }
             Kind::RequestResolved(resolved) => self.resolved(resolved, depth),

@@ -11,7 +11,8 @@ use std::thread::JoinHandle;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetwinsize,
+    tcsetattr,
 };
 use tokio::sync::mpsc;
 
@@ -34,6 +35,13 @@ impl Tty {
         Some(Self { fd: Arc::new(fd) })
     }
 
+    /// How large the screen is, where that is known.
+    pub(super) fn size(&self) -> Option<(usize, usize)> {
+        let size = tcgetwinsize(&*self.fd).ok()?;
+        let (width, height) = (usize::from(size.ws_col), usize::from(size.ws_row));
+        (width > 0 && height > 0).then_some((width, height))
+    }
+
     /// Reads until the listener is dropped.
     pub(super) fn listen(&self, input: Input) -> io::Result<Listener> {
         let saved = tcgetattr(&*self.fd)?;
@@ -45,10 +53,8 @@ impl Tty {
         }
         tcsetattr(&*self.fd, OptionalActions::Now, &wanted)?;
         let restore = Restore { fd: Arc::clone(&self.fd), saved };
-        // A key that was pressed before the question was there is no answer to it.
-        if input == Input::Key {
-            tcflush(&*self.fd, QueueSelector::IFlush)?;
-        }
+        // What was typed before the question was there is no answer to it.
+        tcflush(&*self.fd, QueueSelector::IFlush)?;
         let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         // When it is full the thread waits; the terminal keeps the rest.
         let (tx, rx) = mpsc::channel(16);

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use tieline_event::{
-    Answer, Approval, Choice, ChoiceKind, Mode, Question, Request, RequestBody, RequestId, Scope,
+    Answer, Approval, Choice, ChoiceKind, Held, Mode, Question, Request, RequestBody, RequestId,
+    Scope,
 };
 use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{
-    self, ApplyPatchApprovalRequest, ElicitationRequest, EventMsg, ExecApprovalRequest,
+    self, ApplyPatchApprovalRequest, Besides, ElicitationRequest, EventMsg, ExecApprovalRequest,
     RequestUserInput,
 };
 use tieline_wire::text::Str;
@@ -18,6 +19,7 @@ use super::change;
 use super::order::{Subject, Verdict};
 use super::to_sqeq::{Asking, argv, parsed};
 use crate::Fetch;
+use crate::review::{is_known, sentence};
 
 #[cfg(test)]
 mod tests;
@@ -182,7 +184,8 @@ fn leave(
     fetch: &mut Fetch<'_>,
 ) -> (What, EventMsg<'static>) {
     let is_seed = wording.compat == Compat::Seed;
-    let reason = request.reason.clone().map(Str::Owned);
+    let reason = sentence(approval, request.reason.as_deref()).map(Str::Owned);
+    let tieline = besides(approval, request.reason.as_deref());
     let turn_id = is_seed.then(|| wording.sub.to_owned().into());
     let call_id = Str::Owned(asking.call.clone());
     if asking.command.is_none() && !asking.changes.is_empty() {
@@ -190,8 +193,9 @@ fn leave(
             call_id,
             changes: change::changes(&asking.changes, wording.form, fetch),
             reason,
-            grant_root: None,
+            grant_root: approval.bounds.opens.clone().map(Str::Owned),
             turn_id,
+            tieline,
         }));
         return (What::Leave(Subject::Patch), msg);
     }
@@ -212,7 +216,8 @@ fn leave(
             return (What::Leave(Subject::Server), msg);
         }
         None => {
-            let input = approval.input.as_ref().map(|input| input.as_str().to_owned());
+            let input = approval.input.as_ref().or(approval.given.as_ref());
+            let input = input.map(|input| input.as_str().to_owned());
             let tool = Str::Owned(approval.tool.clone());
             [Some(tool), input.or_else(|| approval.path.clone()).map(Str::Owned)]
                 .into_iter()
@@ -227,14 +232,34 @@ fn leave(
         parsed_cmd: is_seed
             .then(|| parsed(asking.command.as_deref().unwrap_or(&approval.tool), None)),
         command,
-        cwd: asking.cwd.clone().into(),
+        cwd: approval.cwd.clone().unwrap_or_else(|| asking.cwd.clone()).into(),
         reason,
         turn_id,
         proposed_execpolicy_amendment: rule.and_then(|it| Raw::of(&it).ok()).filter(|_| is_seed),
         approval_id: None,
+        tieline,
         available_decisions: Raw::of(&decisions).ok().filter(|_| is_seed && !decisions.is_empty()),
     }));
     (What::Leave(Subject::Command), msg)
+}
+
+/// What tieline knows of a request, for programs that know of it.
+fn besides(approval: &Approval, said: Option<&str>) -> Option<Besides<'static>> {
+    if !is_known(approval) {
+        return None;
+    }
+    let held = approval.bounds.held.map(|held| match held {
+        Held::ReadOnly => "read-only",
+        Held::WorkspaceWrite => "workspace-write",
+        Held::Nothing => "nothing",
+    });
+    Some(Besides {
+        why: approval.why.clone().map(Str::Owned),
+        said: said.map(|said| said.to_owned().into()),
+        held: held.map(Str::Borrowed),
+        network: approval.bounds.network,
+        retry: approval.bounds.is_retry.then_some(true),
+    })
 }
 
 fn decision(kind: ChoiceKind) -> serde_json::Value {

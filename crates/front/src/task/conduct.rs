@@ -18,7 +18,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 use super::brief::{self, Surroundings};
 use super::core::{Core, Out, Reply};
 use super::print::{Format, Printer};
-use super::state::{Letter, State, Status, TaskId};
+use super::state::{Letter, State, Status, TaskId, bound};
 use crate::run::output::{self, Output, complain};
 use crate::run::page::Look;
 use crate::run::stop::{Signals, Stop};
@@ -99,6 +99,9 @@ pub async fn run(
     let epoch = row.as_ref().map_or(Epoch(0), |row| row.epoch);
     let workspace = row.as_ref().map(|row| row.workspace.clone()).unwrap_or_default();
     let has_session = row.is_some_and(|row| row.native_session.is_some());
+    // What was said beforehand is for what is open, or for what is asked later and is no leave.
+    let (given, beforehand) = bound(options.letters, &state.questions);
+    let letters: VecDeque<Letter> = given.into_iter().chain(beforehand).collect();
     let mut work = Work {
         hub,
         conversation,
@@ -110,7 +113,7 @@ pub async fn run(
         output: Output::new(),
         subscription: conversation.subscribe(conversation.last_seq()),
         signals,
-        letters: options.letters.into(),
+        letters,
         unread: Vec::new(),
         last_read: None,
         done: Vec::new(),
@@ -529,7 +532,14 @@ impl Work<'_> {
                     tracing::debug!(%epoch, "a cancel was meant for an earlier owner");
                 }
                 Letter::Cancel { .. } => self.interrupt(Stopped::Cancelled).await?,
-                Letter::Answer { question, text } => {
+                Letter::Answer { question, text, hash } => {
+                    let at = self.state.question_for(question.as_deref());
+                    let asked = at.and_then(|at| self.state.questions.get(at));
+                    if asked.is_some_and(|asked| !asked.takes(hash.as_deref())) {
+                        let why = "an answer came for something else than what is asked now";
+                        self.printer.remark(why);
+                        continue;
+                    }
                     self.answer(question.as_deref(), &text).await?;
                 }
             }
@@ -549,17 +559,20 @@ impl Work<'_> {
         }
         for letter in std::mem::take(&mut self.letters) {
             // What is not asked yet may be asked later.
-            match &letter {
-                Letter::Answer { question, text }
-                    if self.state.question_for(question.as_deref()).is_some() =>
-                {
-                    let (question, text) = (question.clone(), text.clone());
-                    self.answer(question.as_deref(), &text).await?;
-                }
-                _ => self.letters.push_back(letter),
+            match self.meant_by(&letter) {
+                Some((id, text)) => self.answer(Some(&id), &text).await?,
+                None => self.letters.push_back(letter),
             }
         }
         Ok(())
+    }
+
+    /// The open question that an answer said beforehand is for, and the answer.
+    fn meant_by(&self, letter: &Letter) -> Option<(String, String)> {
+        let Letter::Answer { question, text, hash } = letter else { return None };
+        let mut open = self.state.questions.iter().filter(|it| it.takes(hash.as_deref()));
+        let found = open.find(|it| question.as_ref().is_none_or(|id| *id == it.id))?;
+        Some((found.id.clone(), text.clone()))
     }
 
     async fn hear(&mut self, line: Option<String>) -> Result<(), Error> {
@@ -567,7 +580,7 @@ impl Work<'_> {
             None => self.typed = None,
             Some(line) if line.trim().is_empty() => {}
             Some(line) => {
-                if let Letter::Answer { question, text } = Letter::answer(&line) {
+                if let Letter::Answer { question, text, .. } = Letter::answer(&line) {
                     self.answer(question.as_deref(), &text).await?;
                 }
             }
@@ -671,7 +684,7 @@ impl Work<'_> {
             out.push(Out::Marker(TaskMarker::Stopped { how, reason }));
         }
         for letter in std::mem::take(&mut self.letters) {
-            if let Letter::Answer { question, text } = letter {
+            if let Letter::Answer { question, text, .. } = letter {
                 let question = question.map_or_else(String::new, |id| format!(" {id}"));
                 let remark = format!("no question{question} is open for the answer {text:?}");
                 self.printer.remark(&remark);

@@ -13,11 +13,11 @@ use tieline_event::{
 use tieline_hub::Entry;
 use tieline_wire::markers::{Marker, Piece, Reader, Reading};
 
-use super::state::{OpenQuestion, Partly, State, Waits};
-use crate::run::ask::describe;
+use super::state::{OpenQuestion, Partly, State, TEXT, Waits};
+use crate::review::{self, Room, review, short};
 use crate::sanitize::one_line;
 use crate::summary::{cut, label};
-use crate::{Fetch, whole};
+use crate::{Fetch, visible, whole};
 
 #[cfg(test)]
 mod tests;
@@ -140,7 +140,11 @@ impl Core {
                 if let RequestBody::Question { .. } = request.body {
                     self.asking.extend(request.item.clone());
                 }
-                ask(request, state, out);
+                let asking = Asking {
+                    task: event.conversation.as_str(),
+                    workspace: self.workspace.trim_end_matches('/'),
+                };
+                asking.ask(request, state, fetch, out);
             }
             Kind::RequestResolved(resolved) => {
                 state.questions.retain(|it| !it.is_of(&resolved.request));
@@ -167,7 +171,7 @@ impl Core {
                 if item.status == ItemStatus::InProgress && !command.trim().is_empty() =>
             {
                 let words: Vec<&str> = command.split_whitespace().take(2).collect();
-                let text = format!("Running {}", one_line(command));
+                let text = format!("Running {}", visible::line(command));
                 self.step(text, vec![words.join(" ")], state, out);
             }
             _ => {}
@@ -187,7 +191,7 @@ impl Core {
             }
             ItemBody::Command { command, exit_code, .. } if item.status == ItemStatus::Failed => {
                 let code = exit_code.map(|code| format!(" with exit code {code}"));
-                let text = format!("{} failed{}", one_line(command), code.unwrap_or_default());
+                let text = format!("{} failed{}", visible::line(command), code.unwrap_or_default());
                 self.held = None;
                 self.step(text, Vec::new(), state, out);
             }
@@ -207,7 +211,7 @@ impl Core {
                         ChangeKind::Delete => "Deleted",
                     };
                     let path = change.path.strip_prefix(&self.workspace).unwrap_or(&change.path);
-                    let text = format!("{verb} {}", one_line(path));
+                    let text = format!("{verb} {}", visible::line(path));
                     let name = change.path.rsplit('/').next().unwrap_or_default().to_owned();
                     self.step(text, vec![name], state, out);
                 }
@@ -313,7 +317,7 @@ impl Core {
             TurnStatus::Completed => {
                 state.questions.retain(|question| !question.lapsed);
                 // What it did not ask again it does not need any more.
-                state.kept.clear();
+                state.kept_answers.clear();
             }
             _ => state.questions.iter_mut().for_each(|question| question.lapsed = false),
         }
@@ -424,7 +428,7 @@ impl OpenQuestion {
 
 fn command_of(body: &ItemBody) -> String {
     match body {
-        ItemBody::Command { command, .. } => cut(&one_line(command), STEP),
+        ItemBody::Command { command, .. } => cut(&visible::line(command), STEP),
         _ => String::new(),
     }
 }
@@ -434,38 +438,67 @@ fn is_same(text: &str, state: &State, held: Option<&Step>) -> bool {
     state.step == text || held.is_some_and(|held| held.text == text)
 }
 
-/// What an agent asks on its own wire, as questions of the task.
-fn ask(request: &Request, state: &mut State, out: &mut Vec<Out>) {
-    let numbered = |labels: Vec<(String, Option<String>)>| -> Vec<TaskOption> {
-        let options = labels.into_iter().zip(1..);
-        options
-            .map(|((label, description), number)| TaskOption { number, label, description })
-            .collect()
-    };
-    let waits = |question: Option<String>| Waits {
-        request: request.id.clone(),
-        question,
-        options: request.options.iter().map(|choice| choice.id.clone()).collect(),
-    };
-    match &request.body {
-        RequestBody::Question { questions } => {
-            for question in questions {
-                let options = question.options.iter();
-                let options =
-                    options.map(|it| (it.label.clone(), it.description.clone())).collect();
-                let context = request.reason.clone().into_iter().collect();
-                let waits = Some(waits(Some(question.id.clone())));
-                let asked = state.ask(question.text.clone(), numbered(options), context, waits);
-                out.push(Out::Marker(asked));
-            }
-        }
-        RequestBody::Approval(_) | RequestBody::ExitPlan { .. } => {
-            let options = request.options.iter().map(|it| (it.label.clone(), None)).collect();
-            let context = describe(request).into_iter().skip(1).map(|it| it.trim().to_owned());
-            let context = context.filter(|line| !line.is_empty()).collect();
-            let asked =
-                state.ask(one_line(&request.title), numbered(options), context, Some(waits(None)));
+/// Where something is asked.
+struct Asking<'a> {
+    task: &'a str,
+    workspace: &'a str,
+}
+
+/// Columns, rows and bytes of what an agent asks that are told; the protocol has room for more.
+const COLUMNS: usize = 400;
+const ROWS: usize = 150;
+const BYTES: usize = 48 * 1024;
+
+impl Asking<'_> {
+    /// What an agent asks on its own wire, as questions of the task.
+    fn ask(&self, request: &Request, state: &mut State, fetch: &mut Fetch<'_>, out: &mut Vec<Out>) {
+        let hash = request.fingerprint();
+        let waits = |question: Option<String>| Waits {
+            request: request.id.clone(),
+            question,
+            options: request.options.iter().map(|choice| choice.id.clone()).collect(),
+        };
+        let review = review(request, Some(self.workspace), fetch);
+        let how = format!("tieline show {} shows all of it", self.task);
+        let room = Room { width: COLUMNS, rows: ROWS, bytes: BYTES, how: &how };
+        let context: Vec<String> = review
+            .below_title(&room)
+            .iter()
+            .map(|row| row.strip_prefix("  ").unwrap_or(row).to_owned())
+            .collect();
+        let RequestBody::Question { questions } = &request.body else {
+            let means = |choice| review::meaning(choice).map(|it| format!("that is: {it}"));
+            let labels = request.options.iter().map(|it| (it.label.clone(), means(it)));
+            let asked = state.ask(OpenQuestion {
+                text: review.title,
+                options: numbered(labels),
+                context,
+                waits: Some(waits(None)),
+                hash,
+                leave: true,
+                ..OpenQuestion::default()
+            });
+            return out.push(Out::Marker(asked));
+        };
+        for question in questions {
+            let options = question.options.iter();
+            let labels = options.map(|it| (it.label.clone(), it.description.clone()));
+            let asked = state.ask(OpenQuestion {
+                text: short(&question.text, TEXT),
+                options: numbered(labels),
+                context: context.clone(),
+                hash: format!("{hash} {}", question.id),
+                waits: Some(waits(Some(question.id.clone()))),
+                ..OpenQuestion::default()
+            });
             out.push(Out::Marker(asked));
         }
     }
+}
+
+fn numbered(labels: impl Iterator<Item = (String, Option<String>)>) -> Vec<TaskOption> {
+    let options = labels.zip(1..);
+    options
+        .map(|((label, description), number)| TaskOption { number, label, description })
+        .collect()
 }

@@ -6,11 +6,14 @@ use tieline_event::{Event, FileFate, Kind, TaskFile, TaskMarker, TaskStop, Telle
 use tieline_hub::Entry;
 use tieline_wire::markers::{self, Marker};
 
-use super::state::{State, TaskId};
+use super::state::{State, TEXT, TaskId};
+use crate::json::push_escaped;
+use crate::review::short;
 use crate::run::jsonl;
 use crate::run::page::{Layout, Look, Page, Style};
 use crate::sanitize::{one_line, sanitize};
 use crate::summary::{self, cut, task_marker};
+use crate::visible::{self, wrap};
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +71,7 @@ impl Printer {
                         || matches!(c, '\u{2028}' | '\u{2029}')
                 };
                 let mut text = String::new();
-                line.split(ends).for_each(|line| self.writer.text(line, &mut text));
+                line.split(ends).for_each(|line| self.writer.text(&sanitize(line), &mut text));
                 self.out.extend_from_slice(text.as_bytes());
             }
             Format::Text => self.put(Style::Plain, &sanitize(line)),
@@ -83,7 +86,7 @@ impl Printer {
                 for marker in to_wire(marker, &self.id) {
                     self.writer.marker(&marker, &mut text);
                 }
-                self.out.extend_from_slice(text.as_bytes());
+                self.out.extend_from_slice(sanitize(&text).as_bytes());
             }
             Format::Text => self.tell(marker),
             Format::Jsonl => {}
@@ -127,6 +130,14 @@ impl Printer {
         self.page.take(&mut self.out, &mut self.err);
     }
 
+    /// A line in which everything is visible, in rows of the screen.
+    fn wrapped(&mut self, style: Style, line: &str, head: &str) {
+        let width = self.page.room(0);
+        for row in wrap(&sanitize(line), head, "  … ", width) {
+            self.put(style, &row);
+        }
+    }
+
     fn tell(&mut self, marker: &TaskMarker) {
         let id = self.id.clone();
         match marker {
@@ -137,15 +148,14 @@ impl Printer {
                 self.put(Style::Dim, &format!("· {}", one_line(text)));
             }
             TaskMarker::Question { id: question, text, options, context, .. } => {
-                self.put(Style::Bold, &format!("? {question}: {}", one_line(text)));
+                self.wrapped(Style::Bold, text, &format!("? {question}: "));
                 for option in options {
                     let more = option.description.as_ref().map(|it| format!(" – {it}"));
-                    let label = one_line(&format!("{}{}", option.label, more.unwrap_or_default()));
-                    self.put(Style::Plain, &format!("  {}. {label}", option.number));
+                    let label = format!("{}{}", option.label, more.unwrap_or_default());
+                    let label = short(&label, TEXT);
+                    self.wrapped(Style::Plain, &label, &format!("  {}. ", option.number));
                 }
-                for line in context {
-                    self.put(Style::Dim, &format!("  {}", one_line(line)));
-                }
+                context.iter().for_each(|line| self.wrapped(Style::Dim, line, "  "));
                 self.put(Style::Dim, &format!("  {}", how_to_answer(&id, question)));
             }
             TaskMarker::Blocked { reason, context } => {
@@ -156,7 +166,7 @@ impl Printer {
             }
             TaskMarker::FilesModified { files, mismatches, .. } => {
                 for file in files {
-                    self.put(Style::Plain, &format!("  {}", one_line(&file_line(file))));
+                    self.put(Style::Plain, &format!("  {}", visible::line(&file_line(file))));
                 }
                 for mismatch in mismatches {
                     self.put(Style::Dim, &format!("! the agent {}", one_line(mismatch)));
@@ -205,8 +215,8 @@ pub fn to_wire(marker: &TaskMarker, id: &TaskId) -> Vec<Marker> {
         TaskMarker::Question { id: question, text, options, context, .. } => {
             let options = options.iter().map(|it| markers::Choice {
                 number: it.number,
-                label: it.label.clone(),
-                description: it.description.clone(),
+                label: short(&it.label, TEXT),
+                description: it.description.as_ref().map(|text| short(text, TEXT)),
             });
             let mut context = context.clone();
             context.push(how_to_answer(id, question));
@@ -272,7 +282,7 @@ impl Tail {
         match (&event.kind, self.0.format) {
             (_, Format::Jsonl) => {
                 let json = event.to_json().expect("an event has no map whose keys are not strings");
-                self.0.out.extend_from_slice(&json);
+                push_escaped(&json, &mut self.0.out);
                 self.0.out.push(b'\n');
             }
             (Kind::TaskMarker(marker), _) => self.0.marker(marker),

@@ -6,13 +6,18 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tieline_event::{ConversationKey, Epoch, RequestId, TaskMarker, TaskOption};
+use tieline_event::{BlobRef, ConversationKey, Epoch, RequestId, TaskMarker, TaskOption};
 use tieline_wire::markers;
 
 use super::worktree::Worktree;
+use crate::review::short;
+use crate::visible;
 
 #[cfg(test)]
 mod tests;
+
+/// Characters of a question that are told.
+pub(crate) const TEXT: usize = 8000;
 
 /// The name of a task, which is also that of its conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,8 +128,8 @@ impl Status {
     }
 }
 
-/// A question without an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A question without an answer. Its text and context are visible, its options as the agent has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// Its name within the task.
     pub id: String,
@@ -142,6 +147,12 @@ pub struct OpenQuestion {
     /// The agent waited for it in the turn that runs, and does so no more.
     #[serde(default)]
     pub lapsed: bool,
+    /// The hash of all that is asked: an answer is for this and nothing else.
+    #[serde(default)]
+    pub hash: String,
+    /// The agent asks for leave to do something.
+    #[serde(default)]
+    pub leave: bool,
 }
 
 /// Where an agent waits for an answer.
@@ -156,11 +167,6 @@ pub struct Waits {
 }
 
 impl OpenQuestion {
-    /// What makes it the same question when it is asked again.
-    fn essence(&self) -> String {
-        format!("{}\n{}", self.text, self.context.join("\n"))
-    }
-
     /// As a word about the task.
     pub fn marker(&self) -> TaskMarker {
         TaskMarker::Question {
@@ -177,7 +183,20 @@ impl OpenQuestion {
         let answer = answer.trim();
         let number = answer.trim_end_matches('.').parse().ok();
         let by_number = self.options.iter().find(|it| Some(it.number) == number);
-        by_number.or_else(|| self.options.iter().find(|it| it.label.eq_ignore_ascii_case(answer)))
+        by_number.or_else(|| {
+            let mut named = self.options.iter().filter(|it| it.label.eq_ignore_ascii_case(answer));
+            // A label that two of them have names none.
+            named.next().filter(|_| named.next().is_none())
+        })
+    }
+
+    /// Whether an answer that was given for this hash, or for none, may be given to it. One that was
+    /// given before anything was asked is leave for nothing.
+    pub fn takes(&self, hash: Option<&str>) -> bool {
+        match hash {
+            Some(hash) => self.hash == hash,
+            None => !self.leave,
+        }
     }
 }
 
@@ -187,6 +206,15 @@ pub struct Partly {
     /// What was asked.
     pub question: OpenQuestion,
     /// The answer, in words.
+    pub answer: String,
+}
+
+/// An answer to a request of an agent that was gone when it came, for when it asks the same again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The hash of what was asked.
+    pub hash: String,
+    /// The answer: the number of an option, or words.
     pub answer: String,
 }
 
@@ -209,6 +237,9 @@ pub enum Letter {
         question: Option<String>,
         /// The answer: a number, a label, or any text.
         text: String,
+        /// The hash of what was asked when it was given; none where nothing was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hash: Option<String>,
     },
     /// The task is to stop, as far as the owner of this epoch or a later one works on it. An earlier
     /// one is gone, and what was meant for it with it.
@@ -226,10 +257,37 @@ impl Letter {
             Some((id, answer)) if is_id(id.trim()) => Self::Answer {
                 question: Some(id.trim().to_owned()),
                 text: answer.trim().to_owned(),
+                hash: None,
             },
-            _ => Self::Answer { question: None, text: text.trim().to_owned() },
+            _ => Self::Answer { question: None, text: text.trim().to_owned(), hash: None },
         }
     }
+}
+
+/// Gives each answer the question that is open now: those that name none are for the open ones, the
+/// oldest first. Gives those back that are for none.
+pub fn bound(letters: Vec<Letter>, questions: &[OpenQuestion]) -> (Vec<Letter>, Vec<Letter>) {
+    let names = |letter: &Letter, id: &str| matches!(letter, Letter::Answer { question: Some(it), .. } if it == id);
+    let is_named = |it: &&OpenQuestion| letters.iter().any(|letter| names(letter, &it.id));
+    let unnamed: Vec<&OpenQuestion> = questions.iter().filter(|it| !is_named(it)).collect();
+    let mut unnamed = unnamed.into_iter();
+    let (mut given, mut left) = (Vec::new(), Vec::new());
+    for letter in letters {
+        let Letter::Answer { question, text, .. } = &letter else { continue };
+        let open = match question {
+            Some(id) => questions.iter().find(|it| it.id == *id),
+            None => unnamed.next(),
+        };
+        match open {
+            Some(OpenQuestion { id, hash, .. }) => given.push(Letter::Answer {
+                question: Some(id.clone()),
+                text: text.clone(),
+                hash: Some(hash.clone()),
+            }),
+            None => left.push(letter),
+        }
+    }
+    (given, left)
 }
 
 /// Everything that is remembered.
@@ -269,7 +327,7 @@ pub struct State {
     pub partly: Vec<Partly>,
     /// Answers to questions that an agent will ask again, because it was gone when they came.
     #[serde(default)]
-    pub kept: Vec<(String, String)>,
+    pub kept_answers: Vec<Kept>,
     /// Why the agent cannot go on.
     #[serde(default)]
     pub blocked: Option<String>,
@@ -318,7 +376,7 @@ impl State {
             n_questions: 0,
             given: Vec::new(),
             partly: Vec::new(),
-            kept: Vec::new(),
+            kept_answers: Vec::new(),
             blocked: None,
             failed_check: None,
             n_failed: 0,
@@ -364,17 +422,10 @@ impl State {
     }
 
     /// A new question gets its name.
-    pub(super) fn ask(
-        &mut self,
-        text: String,
-        options: Vec<TaskOption>,
-        context: Vec<String>,
-        waits: Option<Waits>,
-    ) -> TaskMarker {
+    pub(super) fn ask(&mut self, question: OpenQuestion) -> TaskMarker {
         self.n_questions += 1;
         let id = format!("q{}", self.n_questions);
-        let native = waits.is_some();
-        let question = OpenQuestion { id, text, options, context, waits, native, lapsed: false };
+        let question = OpenQuestion { id, native: question.waits.is_some(), ..question };
         let marker = question.marker();
         self.questions.push(question);
         marker
@@ -382,12 +433,19 @@ impl State {
 
     /// A question in a marker.
     pub(super) fn asked_in_marker(&mut self, question: markers::Question) -> TaskMarker {
-        let options = question.options.into_iter().map(|it| TaskOption {
+        let options = question.options.iter().map(|it| TaskOption {
             number: it.number,
-            label: it.label,
-            description: it.description,
+            label: it.label.clone(),
+            description: it.description.clone(),
         });
-        self.ask(question.text, options.collect(), question.context, None)
+        let hash = BlobRef::of(format!("{question:?}").as_bytes()).sha256;
+        self.ask(OpenQuestion {
+            text: short(&question.text, TEXT),
+            options: options.collect(),
+            context: question.context.iter().flat_map(|it| visible::lines(it)).collect(),
+            hash,
+            ..OpenQuestion::default()
+        })
     }
 
     /// The question that an answer is for.
@@ -401,8 +459,10 @@ impl State {
     /// Nobody waits for this answer: it goes into the next message, and is kept for an agent that asks
     /// again.
     pub(super) fn leave(&mut self, question: OpenQuestion, answer: String) {
-        if question.native {
-            self.kept.push((question.essence(), answer.clone()));
+        if question.native && !question.hash.is_empty() {
+            let chosen = question.chosen(&answer).map(|it| it.number.to_string());
+            let kept = chosen.unwrap_or_else(|| answer.clone());
+            self.kept_answers.push(Kept { hash: question.hash, answer: kept });
         }
         self.given.push(Given { question: question.text, answer });
     }
@@ -425,15 +485,15 @@ impl State {
         self.leave_partly(|_| true);
     }
 
-    /// A question that is asked again, and the answer that was kept for it.
+    /// A question that is asked again, and the answer that was kept for it: for the very same
+    /// request and no other, however alike they look.
     pub(super) fn take_kept(&mut self) -> Option<(String, String)> {
         let open = self.questions.iter().filter(|question| question.waits.is_some());
         let found = open.into_iter().find_map(|question| {
-            let essence = question.essence();
-            let at = self.kept.iter().position(|(kept, _)| *kept == essence)?;
+            let at = self.kept_answers.iter().position(|kept| kept.hash == question.hash)?;
             Some((question.id.clone(), at))
         });
-        found.map(|(id, at)| (id, self.kept.remove(at).1))
+        found.map(|(id, at)| (id, self.kept_answers.remove(at).answer))
     }
 
     /// What the agent said of files.

@@ -14,10 +14,7 @@ pub(crate) fn request(id: &str) -> Request {
         body: RequestBody::Approval(Approval {
             tool: "Bash".into(),
             command: Some("touch x".into()),
-            path: None,
-            changes: Vec::new(),
-            input: None,
-            suggestions: vec![],
+            ..Approval::default()
         }),
         options: vec![],
     }

@@ -155,12 +155,27 @@ fn item(file: &FileChange) -> String {
 }
 
 fn is_plain(path: &str) -> bool {
-    !path.is_empty()
-        && trim(path) == path
-        && !path.starts_with('"')
-        && !path.chars().any(char::is_control)
+    !path.is_empty() && trim(path) == path && !path.starts_with('"') && path.chars().all(is_seen)
+}
+
+/// Whether a reader sees this character and a terminal only shows it.
+fn is_seen(c: char) -> bool {
+    c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
 fn quoted(path: &str) -> String {
-    serde_json::Value::from(path).to_string()
+    let json = serde_json::Value::from(path).to_string();
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match is_seen(c) {
+            true => out.push(c),
+            false => {
+                let mut units = [0; 2];
+                c.encode_utf16(&mut units)
+                    .iter()
+                    .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+            }
+        }
+    }
+    out
 }

@@ -201,6 +201,25 @@ body! {
         approval_id: Str<'a>,
         /// The answers that are understood.
         available_decisions: Raw<'a>,
+        /// What tieline says besides; other programs do not know it.
+        tieline: Besides<'a>,
+    }
+}
+
+body! {
+    /// What tieline says of a request besides.
+    Besides<'a> {
+    } ? {
+        /// Why it is asked, in tieline's words.
+        why: Str<'a>,
+        /// The model's own reason.
+        said: Str<'a>,
+        /// What holds the command: `read-only` or `workspace-write`, a sandbox; or `nothing`.
+        held: Str<'a>,
+        /// Whether it reaches the network.
+        network: bool,
+        /// It ran in the sandbox before and failed there.
+        retry: bool,
     }
 }
 
@@ -218,6 +237,8 @@ body! {
         grant_root: Str<'a>,
         /// The turn.
         turn_id: Str<'a>,
+        /// What tieline says besides; other programs do not know it.
+        tieline: Besides<'a>,
     }
 }
 

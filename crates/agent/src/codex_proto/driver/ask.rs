@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tieline_event::{
-    Answer, Approval, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel, Question,
-    QuestionOption, Request, RequestBody, RequestId, Scope,
+    Answer, Approval, Bounds, Held, ItemBody, ItemId, ItemStatus, Json, Native, NoticeLevel,
+    Question, QuestionOption, Request, RequestBody, RequestId, Scope,
 };
 use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, Decision, Op, Sniffed};
@@ -15,7 +15,7 @@ use crate::codex::{Version, file_changes};
 use crate::form;
 use crate::ledger::{Ledger, Meta};
 use crate::sqeq::command;
-use crate::words::{allow, allow_session, deny, first_line, stop};
+use crate::words::{allow, allow_session, by_server, deny, first_line, stop};
 
 /// The first version that finds an approval by its call; those before find it by the submission
 /// that began the task.
@@ -124,6 +124,31 @@ impl Form {
     }
 }
 
+/// What an engine of tieline says of a request besides: how far a yes reaches, and why it asks.
+fn besides(it: Option<&sqeq::Besides<'_>>) -> Approval {
+    let Some(it) = it else { return Approval::default() };
+    let held = match it.held.as_deref() {
+        Some("read-only") => Some(Held::ReadOnly),
+        Some("workspace-write") => Some(Held::WorkspaceWrite),
+        Some("nothing") => Some(Held::Nothing),
+        _ => None,
+    };
+    let is_retry = it.retry == Some(true);
+    Approval {
+        bounds: Bounds { held, network: it.network, is_retry, ..Bounds::default() },
+        why: it.why.as_deref().map(str::to_owned),
+        ..Approval::default()
+    }
+}
+
+/// The agent's own words. The reason for people has ours in it too, where they come apart as well.
+fn said<'a>(reason: Option<&'a str>, it: Option<&'a sqeq::Besides<'_>>) -> Option<&'a str> {
+    match it {
+        Some(it) => it.said.as_deref(),
+        None => reason,
+    }
+}
+
 impl ProtoDriver {
     /// The id by which the agent finds an approval. The one place that knows.
     fn approval_id(&self, submission: &str, call: &str, own: Option<&str>) -> String {
@@ -150,16 +175,16 @@ impl ProtoDriver {
         let approval = Approval {
             tool: "command".to_owned(),
             command: Some(line.clone()),
-            path: None,
-            changes: Vec::new(),
-            input: None,
+            cwd: Some(it.cwd.to_string()).filter(|cwd| !cwd.is_empty()),
             suggestions: rule.map(Json::from_raw).into_iter().collect(),
+            ..besides(it.tieline.as_ref())
         };
         let title = format!("Run {}", first_line(&line));
         let id = self.approval_id(submission, &it.call_id, it.approval_id.as_deref());
         let asked = Asked { id, call: it.call_id.to_string(), what: What::Command };
         let body = RequestBody::Approval(approval);
-        self.ask(asked, Some(item), title, it.reason.as_deref(), body, ledger);
+        let reason = said(it.reason.as_deref(), it.tieline.as_ref());
+        self.ask(asked, Some(item), title, reason, body, ledger);
     }
 
     pub(super) fn patch_approval(
@@ -176,17 +201,19 @@ impl ProtoDriver {
         };
         let approval = Approval {
             tool: "patch".to_owned(),
-            command: None,
-            path: it.grant_root.as_deref().or(paths.first().copied()).map(str::to_owned),
+            path: paths.first().copied().map(str::to_owned),
             changes: changes.clone(),
-            input: None,
-            suggestions: Vec::new(),
+            ..besides(it.tieline.as_ref())
         };
+        let opens = it.grant_root.as_deref().map(str::to_owned);
+        let bounds = Bounds { opens, ..approval.bounds };
+        let approval = Approval { bounds, ..approval };
         let item = self.call_begins(&it.call_id, ItemBody::FileChange { changes }, ledger);
         let id = self.approval_id(submission, &it.call_id, None);
         let asked = Asked { id, call: it.call_id.to_string(), what: What::Patch };
         let body = RequestBody::Approval(approval);
-        self.ask(asked, Some(item), title, it.reason.as_deref(), body, ledger);
+        let reason = said(it.reason.as_deref(), it.tieline.as_ref());
+        self.ask(asked, Some(item), title, reason, body, ledger);
     }
 
     pub(super) fn user_input(
@@ -266,11 +293,8 @@ impl ProtoDriver {
             false => RequestBody::Question { questions },
             true => RequestBody::Approval(Approval {
                 tool: server.clone(),
-                command: None,
-                path: None,
-                changes: Vec::new(),
-                input: None,
-                suggestions: Vec::new(),
+                why: Some(by_server(&server)),
+                ..Approval::default()
             }),
         };
         let title = match first_line(message) {
@@ -282,7 +306,7 @@ impl ProtoDriver {
         if title != message {
             reason = format!("{message}\n{reason}");
         }
-        if let Some(url) = wanted.url {
+        if let Some(url) = &wanted.url {
             reason = format!("{reason}, at {url}");
         }
         let id = it.id.get().to_owned();

@@ -217,7 +217,7 @@ fn the_older_approvals_are_answered_in_their_own_words() {
 
 #[test]
 fn nothing_that_an_approval_grants_is_hidden() {
-    let reason = |method: &str, params: Value| {
+    let asked = |method: &str, params: Value| {
         let mut replay = running();
         replay.ask(method, params);
         let opened = replay.outputs.iter().find_map(|output| match output {
@@ -227,21 +227,27 @@ fn nothing_that_an_approval_grants_is_hidden() {
             },
             Output::Delta(_) => None,
         });
-        opened.unwrap().reason.unwrap()
+        serde_json::to_value(opened.unwrap()).unwrap()
     };
     let files = json!({"itemId": "i", "reason": "please", "grantRoot": "/etc"});
-    let files = reason("item/fileChange/requestApproval", files);
-    assert!(files.contains("please") && files.contains("/etc"), "{files}");
+    let files = asked("item/fileChange/requestApproval", files);
+    assert_eq!(files["reason"], "please");
+    assert_eq!(files["body"]["bounds"]["opens"], "/etc");
     let command = json!({
-        "itemId": "i", "command": "ls", "additionalPermissions": {"network": {"enabled": true}},
+        "itemId": "i", "command": "ls", "cwd": "/elsewhere",
+        "additionalPermissions": {"network": {"enabled": true}},
     });
-    let command = reason("item/commandExecution/requestApproval", command);
-    assert!(command.contains("network"), "{command}");
-    let tool = json!({"serverName": "fake", "message": "Allow?", "_meta": {
+    let command = asked("item/commandExecution/requestApproval", command);
+    let wanted = &command["body"]["bounds"]["permissions"];
+    assert_eq!(*wanted, json!({"network": {"enabled": true}}));
+    assert_eq!(command["body"]["cwd"], "/elsewhere");
+    let tool = json!({"serverName": "fake", "message": "Allow?\nAll of it.", "_meta": {
         "codex_approval_kind": "mcp_tool_call", "persist": "session", "tool_params": {"x": 1},
     }});
-    let tool = reason("mcpServer/elicitation/request", tool);
-    assert!(tool.contains(r#"{"x":1}"#), "{tool}");
+    let tool = asked("mcpServer/elicitation/request", tool);
+    assert_eq!(tool["body"]["given"], json!({"x": 1}));
+    assert_eq!(tool["reason"], "Allow?\nAll of it.");
+    assert_eq!(tool["body"]["why"], "the MCP server \"fake\" asks");
 }
 
 #[test]

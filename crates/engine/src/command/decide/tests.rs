@@ -298,17 +298,19 @@ fn a_question_says_why_and_how_it_could_be_spared() {
     let suggested = words("cargo test");
     let mut asked = asked(&command, true);
     asked.suggested = Some(&suggested);
-    let Decision::Ask { reason, proposed_rule, .. } = decide(&terms, &asked, &Rules::default())
+    let Decision::Ask { why, said, proposed_rule, .. } = decide(&terms, &asked, &Rules::default())
     else {
         panic!("asked")
     };
-    assert_eq!(reason, "it is to run outside of the sandbox");
+    assert_eq!((why.as_str(), said), ("it is to run outside of the sandbox", None));
     assert_eq!(proposed_rule, Some(suggested.clone()));
     asked.justification = Some(" needs the network ");
-    let Decision::Ask { reason, .. } = decide(&terms, &asked, &Rules::default()) else {
+    let Decision::Ask { why, said, .. } = decide(&terms, &asked, &Rules::default()) else {
         panic!("asked")
     };
-    assert_eq!(reason, "needs the network");
+    // The model's words stand beside ours, never in their place.
+    assert_eq!(why, "it is to run outside of the sandbox");
+    assert_eq!(said.as_deref(), Some("needs the network"));
 }
 
 #[test]

@@ -29,14 +29,7 @@ fn request(body: RequestBody) -> Request {
 }
 
 fn approval() -> Request {
-    request(RequestBody::Approval(Approval {
-        tool: "t".into(),
-        command: None,
-        path: None,
-        changes: Vec::new(),
-        input: None,
-        suggestions: Vec::new(),
-    }))
+    request(RequestBody::Approval(Approval { tool: "t".into(), ..Approval::default() }))
 }
 
 fn questions() -> Request {

@@ -98,7 +98,7 @@ impl Session {
                 }
             }
             Kind::RequestOpened(request) => {
-                let call = self.mapper.asks(request, fetch, &mut self.page);
+                let call = self.mapper.asks(self.key.as_str(), request, fetch, &mut self.page);
                 if self.running.as_ref().is_some_and(|running| running.is_cancelled) {
                     // The agent asked before it heard that it is to stop.
                     let no = Answer::Deny { message: None, stop: true };

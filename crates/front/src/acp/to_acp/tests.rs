@@ -9,11 +9,12 @@ use tieline_event::{
 };
 use tieline_hub::{Entry, Shown};
 
+use super::super::ask::{Plan as Ask, plan};
 use super::super::client::Client;
 use super::super::offer::Offer;
 use super::super::page::Page;
 use super::Mapper;
-use crate::testing::{command, completed, delta, event, item, message};
+use crate::testing::{command, completed, delta, event, item, message, tricks};
 
 const SCREEN: Client = Client {
     terminal_output: true,
@@ -246,15 +247,12 @@ fn a_question_about_nothing_shown_creates_what_it_is_about() {
         body: RequestBody::Approval(Approval {
             tool: "shell".into(),
             command: Some("rm".into()),
-            path: None,
-            changes: Vec::new(),
-            input: None,
-            suggestions: Vec::new(),
+            ..Approval::default()
         }),
         options: Vec::new(),
     };
     let mut page = Page::new("s");
-    let call = mapper.asks(&request, &mut |_| None, &mut page);
+    let call = mapper.asks("k", &request, &mut |_| None, &mut page);
     assert_eq!(&*call.tool_call_id.0, "request-r1");
     expect![[r#"
         {"sessionUpdate":"tool_call","toolCallId":"request-r1","title":"rm","kind":"execute","rawInput":{"command":"rm"}}
@@ -267,7 +265,7 @@ fn a_question_about_nothing_shown_creates_what_it_is_about() {
         reason: "the turn ended".into(),
     });
     expect![[r#"
-        {"sessionUpdate":"tool_call_update","toolCallId":"request-r1","status":"failed"}
+        {"sessionUpdate":"tool_call_update","toolCallId":"request-r1","status":"failed","title":"rm","content":[],"locations":[],"rawInput":{"command":"rm"}}
     "#]]
     .assert_eq(&play(&mut mapper, &[happens(resolved)]));
 }
@@ -312,7 +310,7 @@ fn a_question_is_in_the_history_as_it_was_live() {
         let Entry::Event(happened) = entry else { continue };
         live.event(&happened.event, &mut |_| None, &mut page);
         if let Kind::RequestOpened(request) = &happened.event.kind {
-            live.asks(request, &mut |_| None, &mut page);
+            live.asks("k", request, &mut |_| None, &mut page);
         }
     }
     assert_eq!(shown(&mut page), replayed);
@@ -469,4 +467,40 @@ fn a_long_text_is_written_in_pieces_that_are_exact_together() {
         update["content"]["text"].as_str().unwrap().to_owned()
     };
     assert_eq!(lines.lines().map(piece).collect::<String>(), text);
+}
+
+/// Every text in a value that a client shows: ids go back as they came.
+fn texts_of(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|it| texts_of(it, texts)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let is_id = matches!(&**name, "const" | "optionId" | "toolCallId" | "sessionId");
+                if !is_id {
+                    texts.push(name.clone());
+                    texts_of(value, texts);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn everything_of_every_trick_is_seen_in_a_question_to_a_client() {
+    for trick in tricks::all() {
+        for (field, request) in tricks::requests(&trick.text) {
+            for forms in [true, false] {
+                let mut page = Page::new("s");
+                let call = mapper(PLAIN).asks("k", &request, &mut |_| None, &mut page);
+                let Ask::Ask(_, params, _) = plan("s", &request, call, forms) else {
+                    panic!("{field}: nobody is asked")
+                };
+                let mut texts = Vec::new();
+                texts_of(&params, &mut texts);
+                trick.is_seen_in(&texts.join("\n").replace("\n  … ", ""), field);
+            }
+        }
+    }
 }

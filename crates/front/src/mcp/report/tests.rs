@@ -1,8 +1,14 @@
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
+use serde_json::Value;
 use tieline_event::{FileFate, RequestId, TaskStop};
+use tieline_hub::{Entry, Shown};
 
 use super::*;
+use crate::task::core::Core;
 use crate::task::state::{State, Waits};
+use crate::testing::{event, tricks};
 
 fn view(status: Status, is_alive: bool) -> View {
     let mut state = State::new("Do it".to_owned());
@@ -28,7 +34,7 @@ fn asked(mut view: View, waits: bool) -> View {
         context: vec!["It matters.".to_owned()],
         native: waits.is_some(),
         waits,
-        lapsed: false,
+        ..OpenQuestion::default()
     });
     view
 }
@@ -144,4 +150,38 @@ fn what_blocks_a_task_comes_with_what_it_needs() {
     let report = Report::new(&view, &digest);
     assert_eq!(report.blocked, Some("no key\nA key for the service."));
     assert_eq!(report.reason, None);
+}
+
+#[test]
+fn everything_of_every_trick_is_seen_in_the_questions_of_a_report() {
+    for trick in tricks::all() {
+        for (field, request) in tricks::requests(&trick.text) {
+            let mut state = State::new("Do it".to_owned());
+            let mut core = Core::new("/w");
+            let event = event(0, Kind::RequestOpened(request));
+            let json = event.to_json().unwrap().into();
+            let entry = Entry::Event(Arc::new(Shown { event, json }));
+            core.see(&entry, &mut state, &mut |_| None, &mut Vec::new());
+            let view = View { state, ..view(Status::Question, true) };
+            let digest = Digest::default();
+            let report = Report::new(&view, &digest);
+            // Lines of the context follow each other, behind a word each.
+            let text = report.text().replace("\n  context: … ", "");
+            trick.is_seen_in(&text, field);
+            let value = serde_json::to_value(&report).unwrap();
+            let mut texts = Vec::new();
+            texts_of(&value["questions"], &mut texts);
+            trick.is_seen_in(&texts.join("\n").replace("\n… ", ""), field);
+        }
+    }
+}
+
+/// Every text in a value, in order.
+fn texts_of(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::String(text) => texts.push(text.clone()),
+        Value::Array(values) => values.iter().for_each(|it| texts_of(it, texts)),
+        Value::Object(fields) => fields.values().for_each(|it| texts_of(it, texts)),
+        _ => {}
+    }
 }

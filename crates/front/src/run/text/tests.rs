@@ -160,16 +160,16 @@ fn what_is_not_the_answer_goes_to_the_error_output_of_a_pipe() {
         Look::plain(),
         &inputs,
         expect![[r#"
-        Let me look.
+            Let me look.
 
-        It fails.
-        --- err
-        · First I think
-        ✗ $ cargo test --all (failed, exit 3, 2.5 s)
-          a
-          error: b
-        ! slow
-    "#]],
+            It fails.
+            --- err
+            · First I think
+            ✗ $ cargo test\n--all (failed, exit 3, 2.5 s)
+              a
+              error: b
+            ! slow
+        "#]],
     );
 }
 
@@ -320,10 +320,7 @@ fn requests_and_their_answers_are_part_of_the_text() {
         body: RequestBody::Approval(Approval {
             tool: "Bash".into(),
             command: Some("touch x\ntouch y".into()),
-            path: None,
-            changes: Vec::new(),
-            input: None,
-            suggestions: vec![],
+            ..Approval::default()
         }),
         options: vec![],
     };
@@ -339,13 +336,15 @@ fn requests_and_their_answers_are_part_of_the_text() {
         Look::plain(),
         &inputs,
         expect![[r#"
-        --- err
-        ? Run a command?
-          it writes
-          $ touch x
-          $ touch y
-        → denied by policy (--on-request deny)
-    "#]],
+            --- err
+            ? Run a command?
+              $ touch x
+              > touch y
+              the agent says:
+              | it \x1b]0;evil\x07writes
+              runs as the agent's own rules allow; tieline does not hold it
+            → denied by policy (--on-request deny)
+        "#]],
     );
 }
 

@@ -19,11 +19,8 @@ fn request(id: &str, body: RequestBody, kinds: &[ChoiceKind]) -> Request {
 fn approval() -> RequestBody {
     RequestBody::Approval(Approval {
         tool: "Fetch".into(),
-        command: None,
         path: Some("/p".into()),
-        changes: Vec::new(),
-        input: None,
-        suggestions: Vec::new(),
+        ..Approval::default()
     })
 }
 

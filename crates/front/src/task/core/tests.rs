@@ -2,15 +2,17 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use tieline_event::{
-    Approval, Choice, ChoiceKind, Expired, FileChange, PlanEntry, Question, QuestionOption,
-    Resolved,
+    Approval, Choice, ChoiceKind, Expired, FileChange, Held, Json, PlanEntry, Question,
+    QuestionOption, Resolved,
 };
 use tieline_hub::Shown;
 use tieline_wire::markers;
 
-use super::super::print::to_wire;
+use super::super::print::{Format, Tail, to_wire};
 use super::super::state::TaskId;
 use super::*;
+use crate::run::page::Look;
+use crate::testing::tricks::{self, unwrapped};
 use crate::testing::{command, completed, delta, event, item, message};
 
 /// A task and what was told of it.
@@ -109,10 +111,7 @@ fn approval() -> Request {
     let body = RequestBody::Approval(Approval {
         tool: "Bash".to_owned(),
         command: Some("rm -rf build".to_owned()),
-        path: None,
-        changes: Vec::new(),
-        input: None,
-        suggestions: Vec::new(),
+        ..Approval::default()
     });
     asked("r1", body, &[("Yes", ChoiceKind::AllowOnce), ("No", ChoiceKind::Deny)])
 }
@@ -257,8 +256,10 @@ fn an_approval_is_a_question_and_its_answer_an_option() {
         Options:
         1. Yes
         2. No
-        it is old
         $ rm -rf build
+        the agent says:
+        | it is old
+        runs as the agent's own rules allow; tieline does not hold it
         answer: tieline task answer t q1=…
 
     "#]]);
@@ -351,4 +352,85 @@ fn what_a_helper_of_the_agent_says_is_not_the_agents_word() {
     told.happens(completed(""));
     assert_eq!(told.state.blocked, None);
     assert_eq!(told.out, []);
+}
+
+/// How a task tells of a request, in this form.
+fn asked_in(format: Format, request: &Request) -> String {
+    let mut told = Told::new();
+    told.happens(Kind::RequestOpened(request.clone()));
+    let mut tail = Tail::new(format, Look::plain(), &"t".parse().unwrap());
+    for out in &told.out {
+        match out {
+            Out::Line(line) => tail.line(line),
+            Out::Marker(marker) => tail.marker(marker),
+        }
+    }
+    tail.take()
+}
+
+#[test]
+fn everything_of_every_trick_is_seen_in_the_questions_of_a_task() {
+    for trick in tricks::all() {
+        for (field, request) in tricks::requests(&trick.text) {
+            trick.is_seen_in(&unwrapped(&asked_in(Format::Text, &request)), field);
+            let markers = asked_in(Format::Markers, &request).replace("\n… ", "");
+            trick.is_seen_in(&markers, field);
+        }
+    }
+}
+
+#[test]
+fn what_has_no_room_in_a_question_says_where_it_is() {
+    let mut request = approval();
+    if let RequestBody::Approval(approval) = &mut request.body {
+        approval.command = Some("touch x\n".repeat(5000));
+    }
+    let text = asked_in(Format::Markers, &request);
+    assert!(text.contains("are NOT shown here; tieline show demo shows all of it⟩"), "{text}");
+    assert!(text.contains("runs as the agent's own rules allow"), "{text}");
+}
+
+#[test]
+fn a_yes_that_was_kept_is_for_the_very_same_request_alone() {
+    type Change = fn(&mut Approval);
+    let changes: [(bool, Change); 5] = [
+        (true, |_| {}),
+        (false, |it| it.cwd = Some("/precious".to_owned())),
+        (false, |it| it.bounds.held = Some(Held::Nothing)),
+        (false, |it| it.command = Some("rm -rf  build".to_owned())),
+        (false, |it| it.given = Json::from_text("{}".to_owned()).ok()),
+    ];
+    for (at, (is_same, change)) in changes.into_iter().enumerate() {
+        let mut told = Told::new();
+        told.happens(Kind::RequestOpened(approval()));
+        told.state.nobody_waits();
+        told.core.answer(Some("q1"), "1", &mut told.state, &mut told.out).unwrap();
+        let mut again = Request { id: "r9".into(), item: None, ..approval() };
+        if let RequestBody::Approval(approval) = &mut again.body {
+            change(approval);
+        }
+        told.happens(Kind::RequestOpened(again));
+        let kept = is_same.then(|| ("q2".to_owned(), "1".to_owned()));
+        assert_eq!(told.state.take_kept(), kept, "change {at}");
+    }
+}
+
+#[test]
+fn an_escape_sequence_of_an_agent_reaches_no_terminal_in_any_form() {
+    let mut told = Told::new();
+    told.says("m", "a \u{1b}]52;c;AAAA\u{7} b\n\u{9b}2J\n[PROGRESS] x \u{1b}[2J y\n");
+    told.says("n", "[NEED_CONTEXT] \u{1b}]0;x\n[BLOCKED] no \u{9d}key\nbecause \u{202e}x\n");
+    told.edits("/project/a\u{1b}]0;x", ChangeKind::Add).happens(completed(""));
+    for format in [Format::Markers, Format::Text] {
+        let mut tail = Tail::new(format, Look::plain(), &"t".parse().unwrap());
+        for out in &told.out {
+            match out {
+                Out::Line(line) => tail.line(line),
+                Out::Marker(marker) => tail.marker(marker),
+            }
+        }
+        let text = tail.take();
+        let odd = text.chars().find(|c| crate::sanitize::is_forbidden(*c));
+        assert_eq!(odd, None, "{text:?}");
+    }
 }

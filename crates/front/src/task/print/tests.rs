@@ -66,7 +66,7 @@ fn the_end_of_a_task_is_a_few_lines_for_people() {
           one
           two
           a (created)
-          b c (renamed from d)
+          b\nc (renamed from d)
         ! the agent said it created x, which is not there
         — task out of budget: 3 turns are used up
     "#]]

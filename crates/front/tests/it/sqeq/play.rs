@@ -223,10 +223,9 @@ impl PlayDriver {
             RequestBody::Approval(Approval {
                 tool: "tool".to_owned(),
                 command: command.map(str::to_owned),
-                path: None,
                 changes,
-                input: None,
                 suggestions: Json::from_text(r#"["git","push"]"#.to_owned()).into_iter().collect(),
+                ..Approval::default()
             })
         };
         match verb {
