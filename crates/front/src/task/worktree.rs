@@ -1,8 +1,10 @@
 //! A git worktree of its own for a task, so that two tasks do not change the same files.
 //!
-//! git is run in an environment of five variables, without the hooks of the repository: a task is
-//! given to an agent, and what an agent left in a repository must not run because somebody looks at
-//! it. Filters that the repository's own configuration names do run.
+//! git is run in an environment of a few variables and without any program that the repository names:
+//! no hook, no monitor, no filter, no way to a server. What an agent left in a repository, or who made
+//! it, must not run because somebody looks at it.
+
+mod settings;
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use settings::Overrides;
 use tieline_proc::{Output, RunLimits, Spec};
 
 /// How long git may take, and how much it may say.
@@ -126,7 +129,7 @@ pub enum Error {
 /// A branch that is there from before is used as it is, and a worktree that is there from before is
 /// returned. Its base is then the last commit that it shares with what `repository` has checked out.
 pub async fn add(repository: &Path, at: &Path, task: &str) -> Result<Worktree, Error> {
-    let git = Git::new(repository)?;
+    let git = Git::new(repository).await?;
     let path = real(at)?;
     let branch = format!("{PREFIX}{task}");
     let reference = format!("refs/heads/{branch}");
@@ -173,7 +176,8 @@ pub async fn add(repository: &Path, at: &Path, task: &str) -> Result<Worktree, E
         let source = io::Error::new(io::ErrorKind::InvalidFilename, "its name is no text");
         return Err(Error::Path { path: worktree.path, source });
     };
-    let mut words = vec!["worktree", "add", "--quiet"];
+    // Settings may depend on the branch, so they are looked at there before a file is.
+    let mut words = vec!["worktree", "add", "--quiet", "--no-checkout"];
     if here.is_some() {
         // Its directory was deleted and git still remembers it.
         words.push("--force");
@@ -183,21 +187,37 @@ pub async fn add(repository: &Path, at: &Path, task: &str) -> Result<Worktree, E
         None => words.extend(["-b", &worktree.branch, place, &worktree.base]),
     }
     git.run(&words).await?.ok()?;
-    Ok(worktree)
+    match fill(&worktree).await {
+        Ok(()) => Ok(worktree),
+        Err(err) => {
+            // An empty worktree would look as if every file were deleted.
+            let removed = git.run(&["worktree", "remove", "--force", place]).await;
+            tracing::debug!(is_removed = removed.is_ok(), "no files in a new worktree");
+            Err(err)
+        }
+    }
+}
+
+/// Brings the files of its branch into a new worktree.
+async fn fill(worktree: &Worktree) -> Result<(), Error> {
+    let git = Git::within(worktree).await?;
+    let words = ["reset", "--hard", "--quiet", "--no-recurse-submodules"];
+    git.run(&words).await?.ok().map(|_| ())
 }
 
 /// What is in it that is not committed, as `git status --short` says it: two letters, a space and a
 /// path, quoted where it would not be one line.
 pub async fn status(worktree: &Worktree) -> Result<Vec<String>, Error> {
-    let git = Git::within(worktree)?;
-    let words = ["status", "--porcelain", "--untracked-files=normal"];
+    let git = Git::within(worktree).await?;
+    // A repository within has settings of its own.
+    let words = ["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=dirty"];
     let said = git.run(&words).await?.ok()?;
     Ok(said.lines().map(str::to_owned).collect())
 }
 
 /// How many commits its branch has since its base.
 pub async fn ahead(worktree: &Worktree) -> Result<u64, Error> {
-    let git = Git::within(worktree)?;
+    let git = Git::within(worktree).await?;
     let range = format!("{}..refs/heads/{}", worktree.base, worktree.branch);
     let said = git.run(&["rev-list", "--count", &range, "--"]).await?;
     let command = said.command.clone();
@@ -207,10 +227,10 @@ pub async fn ahead(worktree: &Worktree) -> Result<u64, Error> {
 
 /// Removes it; its branch stays. What is not committed is lost by force only.
 pub async fn remove(worktree: &Worktree, force: bool) -> Result<(), Error> {
-    let git = Git::within(worktree)?;
+    let git = Git::within(worktree).await?;
     let common = git.run(&["rev-parse", "--git-common-dir"]).await?.ok()?;
     // Not from within, since that place goes away.
-    let git = Git::new(&worktree.path.join(common.trim_end_matches('\n')))?;
+    let git = Git::new(&worktree.path.join(common.trim_end_matches('\n'))).await?;
     let Some(place) = worktree.path.to_str() else {
         return Err(Error::Gone { path: worktree.path.clone() });
     };
@@ -230,22 +250,30 @@ pub async fn remove(worktree: &Worktree, force: bool) -> Result<(), Error> {
 struct Git {
     program: PathBuf,
     directory: PathBuf,
+    overrides: Overrides,
 }
 
 impl Git {
-    fn new(directory: &Path) -> Result<Git, Error> {
+    async fn new(directory: &Path) -> Result<Git, Error> {
         let directory = directory
             .canonicalize()
             .map_err(|source| Error::Path { path: directory.to_owned(), source })?;
         let program = find(&directory, std::env::var_os("PATH").as_deref())?;
-        Ok(Git { program, directory })
+        let mut git = Git { program, directory, overrides: Overrides::default() };
+        let listed = git.run(&["config", "--list", "--show-scope", "-z"]).await?;
+        let stdout = &listed.output.stdout;
+        if !listed.is_success() || stdout.left_out() > 0 {
+            return Err(listed.into_error());
+        }
+        git.overrides = Overrides::against(&[stdout.head.as_slice(), &stdout.tail].concat());
+        Ok(git)
     }
 
     /// Within a worktree. A directory that is no longer one could be part of another repository,
     /// which would then answer.
-    fn within(worktree: &Worktree) -> Result<Git, Error> {
+    async fn within(worktree: &Worktree) -> Result<Git, Error> {
         match worktree.path.join(".git").is_file() {
-            true => Git::new(&worktree.path),
+            true => Git::new(&worktree.path).await,
             false => Err(Error::Gone { path: worktree.path.clone() }),
         }
     }
@@ -264,6 +292,11 @@ impl Git {
             }
         }
         spec.env.set("GIT_TERMINAL_PROMPT", "0").set("LC_ALL", "C");
+        // An object that is missing is not fetched: the repository would say with which program.
+        spec.env.set("GIT_NO_LAZY_FETCH", "1").set("GIT_ALLOW_PROTOCOL", "none");
+        for (name, value) in self.overrides.variables() {
+            spec.env.set(name, value);
+        }
         // A look at a worktree must not make the agent's own git wait for a lock, or fail.
         spec.env.set("GIT_OPTIONAL_LOCKS", "0");
         // The first two words are ours and say enough; a path may be long and secret.
