@@ -80,7 +80,11 @@ fn choices(field: &Value) -> Vec<QuestionOption> {
 }
 
 fn option(label: &str, description: Option<&str>) -> QuestionOption {
-    QuestionOption { label: label.to_owned(), description: description.map(str::to_owned) }
+    QuestionOption {
+        label: label.to_owned(),
+        description: description.map(str::to_owned),
+        value: None,
+    }
 }
 
 /// The form filled in: each answer in the type its field has. What was not answered is left out.

@@ -159,15 +159,12 @@ impl What {
             Op::PatchApproval(it) => {
                 Self::Decide { id: it.id.into(), verdict: verdict(&it.decision) }
             }
-            Op::UserInputAnswer(it) => Self::Answers {
-                id: it.id.into(),
-                answers: it
-                    .response
-                    .answers
-                    .into_iter()
-                    .map(|(id, given)| (id, given.answers))
-                    .collect(),
-            },
+            Op::UserInputAnswer(it) => {
+                let response = it.response.unwrap_or_default();
+                let answers = response.answers.into_iter();
+                let answers = answers.map(|(id, given)| (id, given.answers)).collect();
+                Self::Answers { id: it.id.into(), answers }
+            }
             Op::ResolveElicitation(it) => Self::Elicited {
                 server: it.server_name.into(),
                 request: it.request_id.get().to_owned(),

@@ -170,6 +170,9 @@ pub struct QuestionOption {
     /// What it means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// The answer for programs, where whoever asks has a word of its own for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
 }
 
 /// One way to answer a request.

@@ -90,6 +90,23 @@ impl<'a> Event<'a> {
     }
 }
 
+/// The id of a submission whose fields have another shape.
+pub fn id_of_submission(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Envelope<'a> {
+        id: String,
+        #[serde(borrow)]
+        op: Raw<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "type")]
+        _kind: Str<'a>,
+    }
+    let envelope: Envelope<'_> = serde_json::from_slice(line).ok()?;
+    envelope.op.read::<Kind<'_>>().map(|_| envelope.id)
+}
+
 /// The little that can be known of an event whose fields have another shape.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sniffed {

@@ -204,7 +204,7 @@ impl AcpDriver {
                     id: "url".to_owned(),
                     header: None,
                     text: format!("{}\n{url}", asked.message),
-                    options: vec![QuestionOption { label, description: None }],
+                    options: vec![QuestionOption { label, description: None, value: None }],
                     multiple: false,
                     free_text: false,
                     secret: false,

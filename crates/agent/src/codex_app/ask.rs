@@ -238,7 +238,11 @@ fn user_input(asked: UserInputRequest<'_>) -> Parts {
             secret: it.is_secret,
             options: options
                 .into_iter()
-                .map(|it| QuestionOption { label: it.label, description: it.description })
+                .map(|it| QuestionOption {
+                    label: it.label,
+                    description: it.description,
+                    value: None,
+                })
                 .collect(),
         }
     };

@@ -32,6 +32,8 @@ struct Choice {
     label: String,
     #[serde(default)]
     description: String,
+    #[serde(default)]
+    value: Option<String>,
 }
 
 /// Asks, and waits for the answers.
@@ -43,6 +45,7 @@ pub(super) async fn ask(scene: &Scene, call: &Call, args: Args) -> Outcome {
         let option = |it: &Choice| sqeq::QuestionOption {
             label: Str::Owned(it.label.clone()),
             description: Str::Owned(it.description.clone()),
+            value: it.value.clone().map(Str::Owned),
         };
         sqeq::Question {
             id: Str::Owned(it.id.clone()),

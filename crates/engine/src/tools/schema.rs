@@ -163,6 +163,7 @@ pub(crate) fn request_user_input() -> Tool {
         "properties": {
             "label": string("The answer, in one to five words."),
             "description": string("What follows from it, in one sentence."),
+            "value": string("The answer for programs, in snake_case. May be left out."),
         },
         "required": ["label", "description"],
         "additionalProperties": false,
@@ -176,10 +177,10 @@ pub(crate) fn request_user_input() -> Tool {
             "options": {
                 "type": "array",
                 "items": option,
-                "description": "Two or three answers that exclude each other, the one you would take first with \"(Recommended)\" after it. Leave out \"other\": the user can always write another answer.",
+                "description": "Two or three answers that exclude each other, the one you would take first with \"(Recommended)\" after it. Leave out \"other\": the user can always write another answer. Leave out options where only the user's own words answer.",
             },
         },
-        "required": ["id", "header", "question", "options"],
+        "required": ["id", "header", "question"],
         "additionalProperties": false,
     });
     function(

@@ -1,10 +1,12 @@
 //! Turns on the scripted model, through the hub.
 
+use serde_json::json;
 use tieline_event::{
     Answer, ItemBody, ItemStatus, Kind, Mode, Prompt, RequestBody, Scope, TurnStatus,
 };
 
 use crate::mcp::scene::fake;
+use crate::provider::{End, Provider, Reply, answer};
 use crate::stage::{HELLO, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,6 +93,48 @@ async fn leave_is_asked_for_and_counts_for_the_session() {
     talk.say("SCENARIO:write").await;
     assert!(stage.workspace().join("created-by-agent.txt").exists());
     assert!(!talk.names().iter().any(|name| name.starts_with("request.opened")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_the_model_needs_no_options_and_keeps_their_values() {
+    let provider = Provider::start(|n, _| match n {
+        0 => {
+            let option = json!({"label": "SQLite", "description": "One file.", "value": "sqlite"});
+            let questions = json!({"questions": [
+                {"id": "db", "header": "Store", "question": "Which?", "options": [option]},
+                {"id": "name", "header": "Name", "question": "What is it called?"},
+            ]});
+            let call = json!({
+                "type": "function_call", "id": "item_q", "call_id": "q",
+                "name": "request_user_input", "arguments": questions.to_string(),
+            });
+            Reply::stream(&answer("q", &[call]), End::Whole)
+        }
+        n => Reply::say(&n.to_string(), "Fine."),
+    })
+    .await;
+    let mut stage = Stage::new().await;
+    stage.settings.provider.base_url = provider.url.clone();
+    let hub = stage.hub();
+    let mut talk = stage.open(&hub, Mode::Yolo).await;
+    talk.conversation.start_turn(Prompt::text("ask me")).await.unwrap();
+    let opened = talk.until(|kind| matches!(kind, Kind::RequestOpened(_))).await;
+    let Kind::RequestOpened(request) = opened else { panic!() };
+    let RequestBody::Question { questions } = &request.body else { panic!("{request:?}") };
+    assert_eq!(questions[0].options[0].value.as_deref(), Some("sqlite"));
+    assert!(questions[1].options.is_empty() && questions[1].free_text, "{questions:?}");
+    let given = [("db", "sqlite"), ("name", "tides")];
+    let answers = given.map(|(id, text)| (id.to_owned(), vec![text.to_owned()])).into();
+    let by = tieline_event::Origin::Human;
+    talk.conversation.answer(&request.id, Answer::Answers { answers }, by, None).await.unwrap();
+    assert_eq!(talk.end().await.status, TurnStatus::Completed, "{:#?}", talk.names());
+    let heard = provider.asked().last().unwrap()["input"].to_string();
+    assert!(heard.contains("sqlite") && heard.contains("tides"), "{heard}");
+    let tools = provider.asked()[0]["tools"].clone();
+    let tools = tools.as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "request_user_input").unwrap();
+    let question = &tool["parameters"]["properties"]["questions"]["items"];
+    assert_eq!(question["required"], json!(["id", "header", "question"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,9 +85,12 @@ impl Asked {
                     Some(plan) => format!("Leave plan mode and do this?\n\n{plan}"),
                     None => "Leave plan mode?".to_owned(),
                 };
-                let option = |(label, description): (&'static str, &'static str)| {
-                    sqeq::QuestionOption { label: label.into(), description: description.into() }
-                };
+                let option =
+                    |(label, description): (&'static str, &'static str)| sqeq::QuestionOption {
+                        label: label.into(),
+                        description: description.into(),
+                        value: None,
+                    };
                 let question = sqeq::Question {
                     id: PLAN.into(),
                     header: "Plan".into(),
@@ -288,6 +291,7 @@ fn question(it: &Question) -> sqeq::Question<'static> {
     let option = |option: &tieline_event::QuestionOption| sqeq::QuestionOption {
         label: option.label.clone().into(),
         description: option.description.clone().unwrap_or_default().into(),
+        value: option.value.clone().map(Str::Owned),
     };
     sqeq::Question {
         id: it.id.clone().into(),

@@ -2,6 +2,7 @@
 
 use tieline_hub::Hub;
 use tieline_wire::ndjson::{self, Framer, Line};
+use tieline_wire::sqeq::id_of_submission;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -106,10 +107,13 @@ pub(super) fn read(line: Line<'_>) -> Option<Incoming> {
     if line.is_empty() {
         return None;
     }
-    Some(
-        Incoming::of_line(line)
-            .unwrap_or_else(|error| unreadable(format!("a line is no submission: {error}"))),
-    )
+    Some(Incoming::of_line(line).unwrap_or_else(|error| match id_of_submission(line) {
+        Some(id) => {
+            let why = format!("the submission is not understood, and nothing was done: {error}");
+            Incoming { id, order: Order::Refused(why) }
+        }
+        None => unreadable(format!("a line is no submission: {error}")),
+    }))
 }
 
 fn unreadable(why: String) -> Incoming {

@@ -59,6 +59,8 @@ pub(super) enum Order {
     Authenticate(String),
     /// Nothing, and why.
     Nothing(String),
+    /// Nothing, because its fields are of another form, and how.
+    Refused(String),
 }
 
 /// Work that is not a message.
@@ -237,7 +239,12 @@ fn order(op: &Op<'_>, given: Given) -> Result<Order, String> {
             verdict: verdict(&it.decision)?,
         },
         Op::UserInputAnswer(it) => {
-            let answers = it.response.answers.iter();
+            let Some(response) = &it.response else {
+                let why = "an answer without a response: {\"response\":{\"answers\":{\"QUESTION\":\
+                           {\"answers\":[\u{2026}]}}}} is understood; the question waits";
+                return Ok(Order::Refused(why.to_owned()));
+            };
+            let answers = response.answers.iter();
             let answers = answers.map(|(id, given)| (id.clone(), given.answers.clone())).collect();
             Order::Answer { id: it.id.to_string(), answers }
         }

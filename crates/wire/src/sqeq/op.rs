@@ -301,6 +301,7 @@ body! {
     UserInputAnswer<'a> {
         /// The turn's id, in every version.
         id: Str<'a>,
+    } ? {
         /// The answers.
         response: Answers,
     }
@@ -308,7 +309,6 @@ body! {
 
 /// Answers by the id of their question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
 pub struct Answers {
     /// By id.
     pub answers: BTreeMap<String, AnswerList>,
@@ -316,10 +316,55 @@ pub struct Answers {
 
 /// What was answered to one question.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(from = "AnswerForm")]
 pub struct AnswerList {
     /// Labels that were chosen, or text.
     pub answers: Vec<String>,
+}
+
+/// The forms in which an answer is read.
+#[derive(Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "an answer is {\"answers\":[\"\u{2026}\"]} or {\"selected\":[\"\u{2026}\"],\"other\":\"\u{2026}\"}"
+)]
+enum AnswerForm {
+    /// As it is written here.
+    Answers {
+        /// Labels that were chosen, or text.
+        answers: Vec<String>,
+    },
+    /// As the tool's output was first described.
+    Selected {
+        /// Labels that were chosen.
+        selected: Vec<String>,
+        /// The user's own words.
+        #[serde(default)]
+        other: Option<String>,
+    },
+    /// The user's own words alone.
+    Other {
+        /// The words.
+        other: String,
+    },
+    /// Several answers.
+    List(Vec<String>),
+    /// One.
+    Text(String),
+}
+
+impl From<AnswerForm> for AnswerList {
+    fn from(form: AnswerForm) -> Self {
+        let answers = match form {
+            AnswerForm::Answers { answers } | AnswerForm::List(answers) => answers,
+            AnswerForm::Selected { mut selected, other } => {
+                selected.extend(other.filter(|other| !other.is_empty()));
+                selected
+            }
+            AnswerForm::Other { other: text } | AnswerForm::Text(text) => vec![text],
+        };
+        Self { answers }
+    }
 }
 
 body! {

@@ -281,6 +281,9 @@ body! {
         label: Str<'a>,
         /// What it means.
         description: Str<'a>,
+    } ? {
+        /// The answer for programs.
+        value: Str<'a>,
     }
 }
 

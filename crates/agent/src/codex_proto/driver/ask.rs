@@ -75,7 +75,7 @@ impl Asked {
                     }
                     _ => Default::default(),
                 };
-                let response = sqeq::Answers { answers };
+                let response = Some(sqeq::Answers { answers });
                 return Ok(Op::UserInputAnswer(sqeq::UserInputAnswer { id, response }));
             }
             What::Command => false,
@@ -225,6 +225,7 @@ impl ProtoDriver {
         let option = |option: &sqeq::QuestionOption<'_>| QuestionOption {
             label: option.label.to_string(),
             description: Some(option.description.to_string()).filter(|text| !text.is_empty()),
+            value: option.value.as_ref().map(ToString::to_string),
         };
         let question = |question: &sqeq::Question<'_>| {
             let options = question.options.as_deref().unwrap_or_default();

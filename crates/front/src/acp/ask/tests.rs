@@ -33,7 +33,8 @@ fn approval() -> Request {
 }
 
 fn questions() -> Request {
-    let option = |label: &str| QuestionOption { label: label.into(), description: None };
+    let option =
+        |label: &str| QuestionOption { label: label.into(), description: None, value: None };
     let question = |id: &str, multiple| Question {
         id: id.into(),
         header: None,

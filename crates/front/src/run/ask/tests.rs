@@ -37,7 +37,8 @@ fn all_choices() -> Vec<Choice> {
 }
 
 fn questions() -> Request {
-    let option = |label: &str| QuestionOption { label: label.into(), description: None };
+    let option =
+        |label: &str| QuestionOption { label: label.into(), description: None, value: None };
     let question = |id: &str, multiple, free_text, secret| Question {
         id: id.into(),
         header: Some("Pick".into()),
@@ -202,7 +203,7 @@ fn own_words_and_labels_are_answers_where_they_may_be() {
         id: "q".into(),
         header: None,
         text: "?".into(),
-        options: vec![QuestionOption { label: "Red".into(), description: None }],
+        options: vec![QuestionOption { label: "Red".into(), description: None, value: None }],
         multiple: false,
         free_text,
         secret: false,

@@ -21,6 +21,10 @@ impl Session {
             Order::Configure(configure) => return self.configure(id, *configure).await,
             Order::Shutdown => return self.shut_down(id),
             Order::Nothing(why) => return self.warn(&id, why),
+            Order::Refused(why) if self.compat() == Compat::Upstream => {
+                return self.warn(&id, why);
+            }
+            Order::Refused(why) => return self.fail(&id, why),
             Order::Authenticate(_) => return self.warn(&id, "no token is asked for here"),
             order => order,
         };

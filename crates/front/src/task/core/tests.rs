@@ -123,7 +123,11 @@ fn questions() -> Request {
         text: text.to_owned(),
         options: labels
             .iter()
-            .map(|label| QuestionOption { label: (*label).to_owned(), description: None })
+            .map(|label| QuestionOption {
+                label: (*label).to_owned(),
+                description: None,
+                value: None,
+            })
             .collect(),
         multiple: false,
         free_text: true,

@@ -286,6 +286,7 @@ impl PlayDriver {
                 let option = |label: &str| QuestionOption {
                     label: label.to_owned(),
                     description: Some("why not".to_owned()),
+                    value: Some(label.to_lowercase()),
                 };
                 let question = Question {
                     id: "db".to_owned(),

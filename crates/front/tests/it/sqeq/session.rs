@@ -237,6 +237,63 @@ async fn an_answer_to_nothing_is_told() {
 }
 
 #[tokio::test]
+async fn a_question_is_answered_in_every_form_clients_write() {
+    let stage = Stage::new();
+    let mut client = seed(&stage).await;
+    for (n, (answer, understood)) in [
+        (json!({"answers": ["SQLite"]}), r#"["SQLite"]"#),
+        (json!({"selected": ["SQLite"], "other": "in memory"}), r#"["SQLite", "in memory"]"#),
+        (json!({"selected": ["SQLite"], "other": null}), r#"["SQLite"]"#),
+        (json!({"selected": [], "other": "a file"}), r#"["a file"]"#),
+        (json!({"other": "a file"}), r#"["a file"]"#),
+        (json!(["SQLite"]), r#"["SQLite"]"#),
+        (json!("SQLite"), r#"["SQLite"]"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("turn-{n}");
+        client.say(&id, "question Which?").await;
+        let asked = client.until("request_user_input").await;
+        assert_eq!(asked["msg"]["questions"][0]["options"][1]["value"], "sqlite", "{asked}");
+        let response = json!({"answers": {"db": answer}});
+        let op = json!({"type": "user_input_answer", "id": id, "response": response});
+        client.submit(&format!("answer-{n}"), op).await;
+        let said = client.until("agent_message").await;
+        assert!(said.to_string().contains(&understood.replace('"', "\\\"")), "{answer}: {said}");
+        client.until_done(&id).await;
+    }
+    client.end().await;
+}
+
+#[tokio::test]
+async fn an_answer_in_no_known_form_is_an_error_and_the_question_waits() {
+    let stage = Stage::new();
+    let mut client = seed(&stage).await;
+    client.say("1", "question Which?").await;
+    client.until("request_user_input").await;
+    for (n, response) in [
+        json!({"answers": {"db": {"chosen": ["SQLite"]}}}),
+        json!({"answers": {"db": {"selected": "SQLite"}}}),
+        json!({"selected": ["SQLite"]}),
+        json!({"answers": ["SQLite"]}),
+        json!(null),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("bad-{n}");
+        let op = json!({"type": "user_input_answer", "id": "1", "response": response});
+        client.send(&json!({"id": id, "op": op}).to_string()).await;
+        client.until_that(|event| event["id"] == id && kind(event) == "error").await;
+    }
+    let response = json!({"answers": {"db": {"answers": ["SQLite"]}}});
+    client.submit("2", json!({"type": "user_input_answer", "id": "1", "response": response})).await;
+    client.until_done("1").await;
+    client.end().await;
+}
+
+#[tokio::test]
 async fn who_never_wants_to_be_asked_is_not() {
     let stage = Stage::new();
     let mut client = seed(&stage).await;
