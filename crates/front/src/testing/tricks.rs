@@ -247,7 +247,8 @@ pub(crate) fn requests(text: &str) -> Vec<(&'static str, Request)> {
         Request { options: vec![choice], ..request(act()) }
     }));
     all.push(("plan", request(RequestBody::ExitPlan { plan: Some(text.to_owned()) })));
-    let option = |label: &str| QuestionOption { label: label.into(), description: None };
+    let option =
+        |label: &str| QuestionOption { label: label.into(), description: None, value: None };
     let question = |text: &str, label: &str| Question {
         id: "q".into(),
         header: None,

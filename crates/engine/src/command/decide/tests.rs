@@ -347,7 +347,7 @@ fn what_others_obey_is_asked_for_by_name_in_every_mode_that_asks() {
     let decided = |mode| decide_patch(&Terms::of(mode, None), Touched::Protected(names), false);
     let reason = format!("it changes what other programs run or obey: {names}");
     for mode in [Mode::Default, Mode::AcceptEdits, Mode::Auto] {
-        let Decision::Ask { reason: asked, .. } = decided(mode) else { panic!("{mode}") };
+        let Decision::Ask { why: asked, .. } = decided(mode) else { panic!("{mode}") };
         assert_eq!(asked, reason);
     }
     let Decision::Forbid { reason: why } = decided(Mode::BypassPermissions) else { panic!() };
