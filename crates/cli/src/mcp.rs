@@ -8,7 +8,7 @@ use std::time::Duration;
 use tieline_agent::acp;
 use tieline_event::{BlobRef, Event, Mode, Seq};
 use tieline_front::mcp::{Begun, Desk, Options, Order, Refusal, View};
-use tieline_front::task::state::{Letter, TaskId};
+use tieline_front::task::state::{Letter, TaskId, VerifyBy};
 use tieline_hub::Registry;
 use tieline_store::Store;
 
@@ -83,6 +83,7 @@ impl Desk for Own {
         args.plan = order.plan.map(|plan| cwd.as_ref().unwrap_or(&self.here).join(plan));
         args.model = order.model;
         args.verify = order.verify;
+        args.verify_by = VerifyBy::Model;
         args.budget = order.budget;
         args.worktree = order.worktree;
         let after = match &existing {
@@ -90,6 +91,7 @@ impl Desk for Own {
                 let is_task = row.task.is_some();
                 let seen = is_task.then(|| self.seen(&id)).transpose()?;
                 self.may_go_on(&id, seen.as_ref(), cwd.as_deref())?;
+                self.allowed(args.mode.or(Some(row.mode)))?;
                 args.agent = order.agent;
                 Seq(row.n_events())
             }
@@ -190,16 +192,13 @@ impl Own {
 
     /// The mode, unless it is more than whoever started us allowed.
     fn allowed(&self, mode: Option<Mode>) -> Result<Option<Mode>, Refusal> {
-        let is_free = |mode: Mode| !matches!(mode, Mode::BypassPermissions | Mode::Yolo);
         match mode {
-            Some(mode) if !is_free(mode) && mode != self.mode && self.mode != Mode::Yolo => {
-                Err(Refusal::new(format!(
-                    "the mode {} is not for a model to choose; your user can allow it by \
+            Some(mode) if laxity(mode) > laxity(self.mode) => Err(Refusal::new(format!(
+                "the mode {} is not for a model to choose; your user can allow it by \
                      registering the server as `tieline mcp --mode {}`",
-                    mode.name(),
-                    mode.name()
-                )))
-            }
+                mode.name(),
+                mode.name()
+            ))),
             mode => Ok(mode),
         }
     }
@@ -253,6 +252,18 @@ impl Own {
                 return Ok(id);
             }
         }
+    }
+}
+
+/// How much a mode lets through.
+fn laxity(mode: Mode) -> u8 {
+    match mode {
+        Mode::Plan => 0,
+        Mode::Default => 1,
+        // Who judges for itself may do no more than edit unasked.
+        Mode::AcceptEdits | Mode::Auto => 2,
+        Mode::BypassPermissions => 3,
+        Mode::Yolo => 4,
     }
 }
 

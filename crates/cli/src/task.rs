@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tieline_engine::command::{Sandbox, Terms};
 use tieline_event::Mode;
 use tieline_front::task::conduct::{self, Options};
 use tieline_front::task::print::Format;
@@ -18,12 +19,14 @@ use tieline_front::task::state::{Letter, State, Status, TaskId};
 use tieline_front::task::worktree;
 use tieline_hub::{Hub, Note, OpenOptions, Registry};
 use tieline_proc::{Env, Spec};
+use tieline_sandbox::Policy;
 use tieline_store::{Conversation, Store};
 use tokio::sync::mpsc;
 
 use crate::agents::Agents;
 use crate::args::{Global, TaskArgs, TaskCommand, TaskFormat, TaskRunArgs};
 use crate::config::{self, Config};
+use crate::engine::Own;
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::{print, tell};
@@ -86,6 +89,7 @@ fn run(global: &Global, args: &TaskRunArgs) -> Result<Exit, Error> {
             typed: typed(args),
             is_new: prepared.is_new,
             is_checked_anew: !args.verify.is_empty(),
+            fence: fence(&config, &store),
         };
         let ending = conduct::run(&hub, &conversation, &args.id, prepared.state, options).await;
         if ending.is_err() {
@@ -252,14 +256,15 @@ impl Job<'_> {
     fn settings(&self, state: &mut State) -> Result<(), Error> {
         let args = self.args;
         if let Some(plan) = &args.plan {
-            let unreadable = |err: io::Error| {
+            let unreadable = |err: tieline_workspace::Error| {
                 Error::usage(format!("cannot read the plan {}: {err}", plan.display()))
             };
-            fs::read(plan).map_err(unreadable)?;
-            state.plan = Some(plan.canonicalize().map_err(unreadable)?);
+            tieline_workspace::named(plan).map_err(unreadable)?;
+            state.plan = Some(plan.canonicalize().map_err(|err| unreadable(err.into()))?);
         }
         if !args.verify.is_empty() {
             state.verify.clone_from(&args.verify);
+            state.verify_by = args.verify_by;
         }
         state.tries = args.verify_tries.unwrap_or(state.tries);
         for budget in &args.budget {
@@ -272,6 +277,33 @@ impl Job<'_> {
         }
         Ok(())
     }
+}
+
+/// The sandbox of a mode, for commands that a model chose to verify a task with. It is that of the
+/// engine's commands nobody was asked about.
+fn fence(config: &Config, store: &Store) -> conduct::Fence {
+    let own = Own::of(config, Some(store.dir()));
+    Box::new(move |mode, workspace, line| {
+        let terms = Terms::of(mode, None);
+        let policy = match terms.sandbox {
+            Sandbox::ReadOnly => Policy::read_only(),
+            Sandbox::WorkspaceWrite => Policy::workspace_write([workspace]),
+            Sandbox::None | Sandbox::External => Policy::danger_full_access(),
+        };
+        let policy = match terms.sandbox.is_ours() {
+            true => Policy {
+                network: terms.network,
+                hidden: own.hidden.clone(),
+                protected: own.protected.clone(),
+                ..policy
+            },
+            false => policy,
+        };
+        let mut words = line.into_iter();
+        let program = words.next().unwrap_or_default();
+        let wrapped = tieline_sandbox::wrap(&policy, program, words);
+        wrapped.map(|it| (it.program, it.args)).map_err(|refusal| refusal.to_string())
+    })
 }
 
 /// Where worktrees are: beside the store, which the engine hides from those who work in them.

@@ -30,8 +30,8 @@ Clients may start their servers with few variables. Keys and TIELINE_ variables 
 into the registration: `claude mcp add -e NAME=value …`, `codex mcp add --env NAME=value …`.
 
 A model chooses neither bypassPermissions nor yolo, nor an agent by its command line: only the flags
-below and the configuration do. The commands of `verify` run without a sandbox; clients show them
-before they call the tool. Tasks that delegate in turn end at the third.")]
+below and the configuration do. The commands of `verify` run in the sandbox of the task's mode.
+Tasks that delegate in turn end at the third.")]
 pub(crate) struct McpArgs {
     /// The agent of new tasks: auto, claude, codex, codex-exec, codex-proto, engine, demo or
     /// acp:NAME.

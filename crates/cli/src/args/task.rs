@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use tieline_event::Mode;
-use tieline_front::task::state::TaskId;
+use tieline_front::task::state::{TaskId, VerifyBy};
 
 use crate::exit;
 
@@ -102,6 +102,9 @@ pub(crate) struct TaskRunArgs {
     /// It runs in the task's directory with `sh -c`. What it prints goes back to the agent when it fails.
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
+    /// Whose words they are.
+    #[arg(skip)]
+    pub(crate) verify_by: VerifyBy,
     /// How often a failed verification goes back to the agent; by default 3.
     #[arg(long, value_name = "N")]
     pub(crate) verify_tries: Option<u32>,
@@ -141,6 +144,7 @@ impl TaskRunArgs {
             format: None,
             answer: Vec::new(),
             verify: Vec::new(),
+            verify_by: VerifyBy::User,
             verify_tries: None,
             budget: Vec::new(),
             wait: None,

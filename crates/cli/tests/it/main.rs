@@ -18,6 +18,7 @@ mod engine_kills;
 mod faults;
 mod fork;
 mod help;
+mod hostile;
 mod keep;
 mod mcp;
 mod notify;

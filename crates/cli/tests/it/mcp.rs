@@ -396,6 +396,29 @@ fn what_cannot_be_done_is_told_with_what_can() {
 }
 
 #[test]
+fn what_a_model_verifies_with_is_held_by_the_mode() {
+    let tieline = playing(&["say done\n"; 12].join("---\n"));
+    let inside = tieline.work().join("inside");
+    let mut client = Client::new(&tieline, &["--agent", "demo", "--mode", "plan"]);
+    let given = client.done(
+        "delegate",
+        json!({"task": "x", "id": "held", "verify": ["touch inside; cat < /dev/null && test -e inside"]}),
+    );
+    assert_eq!(given["status"], "failed", "{given}");
+    assert!(!inside.exists());
+    let why = client.refused("delegate", json!({"task": "x", "mode": "acceptEdits"}));
+    assert!(why.contains("not for a model to choose"), "{why}");
+    client.hang_up();
+
+    let mut client = Client::new(&tieline, &["--agent", "demo"]);
+    let verify = ["touch inside", "! mkdir .git", "! cat \"$HOME/.config/tieline/config.toml\""];
+    let given = client.done("delegate", json!({"task": "x", "id": "may", "verify": verify}));
+    assert_eq!(given["status"], "complete", "{given}");
+    assert!(inside.exists() && !tieline.work().join(".git").exists());
+    client.hang_up();
+}
+
+#[test]
 fn a_line_that_is_no_message_is_survived() {
     let tieline = playing(WRITES);
     let mut client = Client::new(&tieline, &["--agent", "demo"]);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tieline_patch::{Applied, Change, Content, Error, Kind, Options, Patch, Prepared, Roots};
+use tieline_patch::{
+    Applied, Change, Content, Error, Kind, Options, Patch, Prepared, Refusal, Roots,
+};
 use tieline_wire::sqeq::{
     ApplyPatchApprovalRequest, Changes, EventMsg, FileChange, PatchApplyBegin, PatchApplyEnd,
     TurnDiff,
@@ -220,9 +222,11 @@ impl Bounds {
         let names = patch.hunks.iter().flat_map(|hunk| [Some(hunk.path()), hunk.move_to()]);
         let mut found: Vec<String> = Vec::new();
         for name in names.flatten() {
-            let Some((path, by)) = within.protected(name).or_else(|| around.protected(name)) else {
-                continue;
+            let elsewhere = || match within.check(name) {
+                Err(Refusal::Outside) => around.protected(name),
+                _ => None,
             };
+            let Some((path, by)) = within.protected(name).or_else(elsewhere) else { continue };
             let shown = path.strip_prefix(within.cwd()).unwrap_or(&path);
             let shown = format!("{} ({by})", shown.display());
             if !found.contains(&shown) {

@@ -88,7 +88,8 @@ pub(super) fn all() -> Vec<Tool> {
         },
         "model": text("The model, by that agent's own name for it."),
         "verify": texts(
-            "Shell commands that must pass before it is complete, as `cargo test`. Run in its directory."
+            "Shell commands that must pass before it is complete, as `cargo test`. Run in its directory, \
+             in the sandbox of its mode: with plan and default they can only read."
         ),
         "budget": texts("The most it may use: \"20turns\", \"30min\", \"200000tokens\"."),
         "worktree": {

@@ -3,13 +3,14 @@
 mod check;
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tieline_event::{
-    BlobRef, Epoch, Event, FailureCode, Kind, Origin, Prompt, TaskMarker, TaskStop, TurnCompleted,
-    TurnId, TurnStatus,
+    BlobRef, Epoch, Event, FailureCode, Kind, Mode, Origin, Prompt, TaskMarker, TaskStop,
+    TurnCompleted, TurnId, TurnStatus,
 };
 use tieline_hub::{Conversation, Entry, Hub, LetterId, Note, Subscription};
 use tokio::sync::mpsc;
@@ -43,7 +44,17 @@ pub struct Options {
     pub is_new: bool,
     /// There are new commands to verify the work with.
     pub is_checked_anew: bool,
+    /// Holds commands that a model chose.
+    pub fence: Fence,
 }
+
+/// Puts a command line into the sandbox of a mode, for a directory: a program and its arguments.
+///
+/// # Errors
+/// In words, when that cannot be; then it does not run.
+pub type Fence = Box<
+    dyn Fn(Mode, &Path, Vec<OsString>) -> Result<(PathBuf, Vec<OsString>), String> + Send + Sync,
+>;
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +109,7 @@ pub async fn run(
     let row = hub.with_store(move |store| store.conversation(&key)).await?;
     let epoch = row.as_ref().map_or(Epoch(0), |row| row.epoch);
     let workspace = row.as_ref().map(|row| row.workspace.clone()).unwrap_or_default();
+    let mode = row.as_ref().map_or(Mode::Plan, |row| row.mode);
     let has_session = row.is_some_and(|row| row.native_session.is_some());
     // What was said beforehand is for what is open, or for what is asked later and is no leave.
     let (given, beforehand) = bound(options.letters, &state.questions);
@@ -118,6 +130,8 @@ pub async fn run(
         last_read: None,
         done: Vec::new(),
         typed: options.typed,
+        mode,
+        fence: options.fence,
         asked: None,
         stopped: None,
         nothing_runs: false,
@@ -185,6 +199,8 @@ struct Work<'a> {
     /// Letters that were acted upon; they go with the next note.
     done: Vec<LetterId>,
     typed: Option<mpsc::Receiver<String>>,
+    mode: Mode,
+    fence: Fence,
     /// Since when somebody is waited for.
     asked: Option<Instant>,
     stopped: Option<Stopped>,

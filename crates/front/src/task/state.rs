@@ -290,6 +290,17 @@ pub fn bound(letters: Vec<Letter>, questions: &[OpenQuestion]) -> (Vec<Letter>, 
     (given, left)
 }
 
+/// Who said with which commands a task is verified.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyBy {
+    /// The user. They run as the user's own.
+    #[default]
+    User,
+    /// A model. They run in the sandbox of the task's mode, or not at all.
+    Model,
+}
+
 /// Everything that is remembered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -303,6 +314,9 @@ pub struct State {
     /// Commands that must pass before the task is done.
     #[serde(default)]
     pub verify: Vec<String>,
+    /// Whose commands they are.
+    #[serde(default)]
+    pub verify_by: VerifyBy,
     /// How often a failed verification goes back to the agent.
     pub tries: u32,
     /// How much it may use.
@@ -368,6 +382,7 @@ impl State {
             plan: None,
             told: None,
             verify: Vec::new(),
+            verify_by: VerifyBy::User,
             tries: 3,
             budget: Budget::default(),
             wait: 0,

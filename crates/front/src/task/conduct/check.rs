@@ -1,5 +1,6 @@
 //! What the work is held against: the disk, and commands that must pass.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tokio::time::interval;
 
 use super::super::core::Out;
 use super::super::disk::{self, Baseline, Change};
+use super::super::state::VerifyBy;
 use super::{Error, Stopped, TICK, Work};
 
 /// How long a command that verifies may take.
@@ -23,14 +25,14 @@ impl Work<'_> {
     /// Runs every command that must pass; the first one that does not goes back to the agent.
     pub(super) async fn verify(&mut self) -> Result<bool, Error> {
         for command in self.state.verify.clone() {
-            let mut spec = Spec::new("/bin/sh", &self.workspace);
-            spec.args = vec!["-c".into(), command.clone().into()];
-            spec.env = Env::inherited(&[], &[]);
-            let limits = RunLimits { timeout: VERIFYING, max_output: 1 << 20 };
-            let running = tieline_proc::run(spec, b"", limits);
+            let spec = self.checking(&command);
+            let running = async {
+                let limits = RunLimits { timeout: VERIFYING, max_output: 1 << 20 };
+                tieline_proc::run(spec?, b"", limits).await.map_err(|err| err.to_string())
+            };
             let Some(ran) = self.unless_stopped(running).await? else { return Ok(false) };
             let (passed, exit_code, output) = match ran {
-                Err(err) => (false, None, err.to_string()),
+                Err(why) => (false, None, why),
                 Ok(ran) => {
                     let mut text = ran.stdout.to_text();
                     text.push_str(&ran.stderr.to_text());
@@ -47,7 +49,12 @@ impl Work<'_> {
                 self.state.n_failed += 1;
                 let code = exit_code.map(|code| format!(" with exit code {code}"));
                 let code = code.unwrap_or_default();
-                self.state.failed_check = Some(format!("`{command}` failed{code}:\n\n{output}\n"));
+                let held = match self.state.verify_by {
+                    VerifyBy::User => String::new(),
+                    VerifyBy::Model => format!(" in the sandbox of the mode {}", self.mode),
+                };
+                self.state.failed_check =
+                    Some(format!("`{command}` failed{held}{code}:\n\n{output}\n"));
             }
             let verified = TaskMarker::Verified { command, passed, exit_code, output };
             self.show(vec![Out::Marker(verified)]).await?;
@@ -56,6 +63,21 @@ impl Work<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// How a command that verifies is run. What a model chose is held as its task is.
+    fn checking(&self, command: &str) -> Result<Spec, String> {
+        let line = ["/bin/sh", "-c", command].map(OsString::from);
+        let (program, args) = match self.state.verify_by {
+            VerifyBy::User => {
+                let [program, args @ ..] = line;
+                (program.into(), args.to_vec())
+            }
+            VerifyBy::Model => (self.fence)(self.mode, Path::new(&self.workspace), line.to_vec())?,
+        };
+        let mut spec = Spec::new(program, &self.workspace);
+        (spec.args, spec.env) = (args, Env::inherited(&[], &[]));
+        Ok(spec)
     }
 
     /// What comes of something that takes its time; nothing if the task is to stop meanwhile.
