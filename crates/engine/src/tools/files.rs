@@ -282,11 +282,7 @@ pub(super) async fn view_image(scene: &Scene, call: &Call, args: ImageArgs) -> O
 
 /// A picture in a file, as a `data:` URL.
 pub(crate) fn image(path: &Path, hidden: &[PathBuf]) -> Result<String, String> {
-    if is_hidden(hidden, path) {
-        return Err(format!("{} is hidden", path.display()));
-    }
-    let real = path.canonicalize();
-    let file = open(real.as_deref().unwrap_or(path))?;
+    let file = open(&not_hidden_path(path, hidden)?)?;
     let content = tieline_workspace::Content::of(&file, LARGEST_IMAGE);
     let content = content.map_err(|error| cannot(path, &error))?;
     if content.is_cut {
@@ -311,11 +307,7 @@ async fn look(
 ) -> Outcome {
     let path = scene.context.path(path);
     let hidden = scene.shared.settings.hidden.clone();
-    let done = tokio::task::spawn_blocking(move || match is_hidden(&hidden, &path) {
-        true => Err(format!("{} is hidden", path.display())),
-        // By its real path, which is opened without following a link: what was judged is what is read.
-        false => work(path.canonicalize().as_deref().unwrap_or(&path)),
-    });
+    let done = tokio::task::spawn_blocking(move || work(&not_hidden_path(&path, &hidden)?));
     match done.await {
         Ok(Ok(text)) => Outcome::said(text),
         Ok(Err(why)) => Outcome::failed(why),
@@ -335,12 +327,13 @@ fn cannot(path: &Path, error: &Error) -> String {
     format!("cannot read {}: {error}", path.display())
 }
 
-/// Whether a path leads to what commands may not read either.
-fn is_hidden(hidden: &[PathBuf], path: &Path) -> bool {
-    let real = path.canonicalize();
-    let real = real.as_deref().unwrap_or(path);
-    hidden.iter().any(|hidden| {
-        let hidden = hidden.canonicalize();
-        hidden.is_ok_and(|hidden| real.starts_with(hidden))
-    })
+/// Where a path leads, if that is not what commands may not read either. It is looked up once, and what
+/// is opened by it is opened without following a link: what was judged is what is read.
+fn not_hidden_path(path: &Path, hidden: &[PathBuf]) -> Result<PathBuf, String> {
+    let real = path.canonicalize().map_err(|error| cannot(path, &error.into()))?;
+    let mut hidden = hidden.iter().filter_map(|hidden| hidden.canonicalize().ok());
+    match hidden.any(|hidden| real.starts_with(hidden)) {
+        true => Err(format!("{} is hidden", path.display())),
+        false => Ok(real),
+    }
 }
