@@ -31,10 +31,9 @@ const FOR_TOOLS: [&str; 23] = [
     "LC_TIME",
 ];
 
-/// Parts of names that a pattern does not let through. Coarser than [`looks_secret`]: here nothing is
+/// Parts of names that a pattern does not let through besides. Coarser than [`looks_secret`]: here nothing is
 /// lost that could not be named.
-const NOT_BY_PATTERN: [&str; 8] =
-    ["KEY", "SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "COOKIE"];
+const NOT_BY_PATTERN: [&str; 4] = ["KEY", "TOKEN", "AUTH", "COOKIE"];
 
 /// The environment of a child. `Debug` shows names only.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl Env {
         Env::default()
     }
 
-    /// Our own environment without the variables whose names look like secrets.
+    /// Our own environment without the variables whose names or values look like secrets.
     ///
     /// A secret stays if its name begins with one of `own_prefixes` (the agent's own provider) or is
     /// listed in `pass`. `CLAUDECODE` is always left out: it tells Claude Code that it runs inside
@@ -66,18 +65,18 @@ impl Env {
         own_prefixes: &[&str],
         pass: &[String],
     ) -> Env {
-        let wanted = |name: &OsStr| {
+        let wanted = |name: &OsStr, value: &OsStr| {
             let name = name.to_string_lossy();
             // A name that no child could be given (shells export functions under stranger ones)
             // would make the whole spec unusable.
             !name.is_empty()
                 && !name.contains('=')
                 && name != "CLAUDECODE"
-                && (!looks_secret(&name)
+                && (!(looks_secret(&name) || holds_secret(&name, value))
                     || own_prefixes.iter().any(|prefix| name.starts_with(prefix))
                     || pass.iter().any(|passed| *passed == name))
         };
-        Env(variables.into_iter().filter(|(name, _)| wanted(name)).collect())
+        Env(variables.into_iter().filter(|(name, value)| wanted(name, value)).collect())
     }
 
     /// What a command that a model asked for may know: where programs are, who the user is, language
@@ -89,20 +88,22 @@ impl Env {
         variables: impl IntoIterator<Item = (OsString, OsString)>,
         allowed: &[String],
     ) -> Env {
-        let by_pattern = |name: &str| {
+        let by_pattern = |name: &str, value: &OsStr| {
             let upper = name.to_ascii_uppercase();
-            !NOT_BY_PATTERN.iter().any(|part| upper.contains(part))
+            !looks_secret(name)
+                && !holds_secret(name, value)
+                && !NOT_BY_PATTERN.iter().any(|part| upper.contains(part))
                 && allowed.iter().any(|pattern| matches(pattern, name))
         };
-        let wanted = |name: &OsStr| {
+        let wanted = |name: &OsStr, value: &OsStr| {
             let Some(name) = name.to_str() else { return false };
             !name.is_empty()
                 && !name.contains('=')
                 && (FOR_TOOLS.contains(&name)
                     || allowed.iter().any(|it| it == name)
-                    || by_pattern(name))
+                    || by_pattern(name, value))
         };
-        Env(variables.into_iter().filter(|(name, _)| wanted(name)).collect())
+        Env(variables.into_iter().filter(|(name, value)| wanted(name, value)).collect())
     }
 
     /// Sets a variable.
@@ -148,17 +149,52 @@ impl fmt::Debug for Env {
     }
 }
 
-/// `KEY` and `TOKEN` count only at the end of a word (`APIKEY`, `TOKENS`, `KEY2`), because
-/// `KEYBOARD_LAYOUT` and `TOKENIZERS_PARALLELISM` are no secrets; the other words have no harmless
-/// use.
+/// Parts of names that have no harmless use.
+const SECRET_PARTS: [&str; 5] = ["SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+
+/// Words of names that are secrets as a whole.
+const SECRET_WORDS: [&str; 5] = ["BEARER", "JWT", "COOKIE", "AUTHORIZATION", "DSN"];
+
+/// Names that have a word of a secret and are none: a socket that agents need, and directories.
+const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "DESKTOP_SESSION", "PWD", "OLDPWD"];
+
+/// Whether a name is that of a secret. `KEY`, `TOKEN` and `AUTH` count only at the end of a word
+/// (`APIKEY`, `TOKENS`, `KEY2`), because `KEYBOARD_LAYOUT`, `TOKENIZERS_PARALLELISM` and `GIT_AUTHOR_NAME`
+/// are no secrets; `PASS`, `PWD` and `SESSION` only at the end of the name, because desktops have
+/// variables such as `XDG_SESSION_TYPE`.
 fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
+    if HARMLESS.contains(&&*name) {
+        return false;
+    }
+    let last = name.rsplit('_').next().unwrap_or_default();
+    SECRET_PARTS.iter().any(|part| name.contains(part))
+        || matches!(last, "PASS" | "SSHPASS" | "PWD" | "SESSION")
+        || name.ends_with("DATABASE_URL")
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
             let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
             let word = word.strip_suffix('S').unwrap_or(word);
-            word.ends_with("KEY") || word.ends_with("TOKEN")
+            ["KEY", "TOKEN", "AUTH"].iter().any(|end| word.ends_with(end))
+                || SECRET_WORDS.contains(&word)
         })
+}
+
+/// Whether a value is that of a secret: an address with a password in it, or a signed token. A proxy is
+/// needed for the way out and stays.
+fn holds_secret(name: &str, value: &OsStr) -> bool {
+    let Some(value) = value.to_str() else { return false };
+    let has_password = value.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        user.and_then(|it| it.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+    });
+    let parts: Vec<&str> = value.split('.').collect();
+    let is_coded = |part: &str| {
+        part.len() >= 8 && part.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+    };
+    let is_token = matches!(*parts, [head, body, signature]
+        if [head, body].iter().all(|part| part.starts_with("eyJ")) && is_coded(signature));
+    is_token || has_password && !name.to_ascii_uppercase().ends_with("_PROXY")
 }
 
 /// Whether a name is what a pattern means, in which `*` stands for any text.
@@ -254,6 +290,100 @@ mod tests {
         let variables = planted.chain(["PATH".into()]).map(|name| (name.into(), "v".into()));
         let env = Env::for_tools(variables, &[]);
         assert_eq!(env.names().collect::<Vec<_>>(), ["PATH"]);
+    }
+
+    #[test]
+    fn secrets_under_many_names_are_left_out() {
+        check(
+            &[],
+            &[],
+            &[
+                "SSH_AUTH_SOCK",
+                "DESKTOP_SESSION",
+                "XDG_SESSION_TYPE",
+                "XDG_SESSION_ID",
+                "DBUS_SESSION_BUS_ADDRESS",
+                "SESSION_MANAGER",
+                "TERM_SESSION_ID",
+                "PWD",
+                "OLDPWD",
+                "GIT_AUTHOR_NAME",
+                "XAUTHORITY",
+                "KEYBOARD_LAYOUT",
+                "TOKENIZERS_PARALLELISM",
+                "COMPASS_HOME",
+                "BYPASS_CACHE",
+                "HTTP_PROXY",
+                "PASSENGER_PORT",
+                "DSNAME",
+                "DATABASE_URLS_FILE",
+            ],
+            &[
+                "AUTH",
+                "NPM_AUTH",
+                "_auth",
+                "DOCKER_AUTH_CONFIG",
+                "BASIC_AUTH",
+                "OAUTH",
+                "AUTHORIZATION",
+                "HTTP_AUTHORIZATION",
+                "BEARER",
+                "API_BEARER",
+                "JWT",
+                "SERVICE_JWT",
+                "JWT_1",
+                "COOKIE",
+                "SITE_COOKIES",
+                "SESSION_COOKIE",
+                "PASSPHRASE",
+                "GPG_PASSPHRASE",
+                "DB_PASS",
+                "PASS",
+                "FTP_PASSWD",
+                "MYSQL_PWD",
+                "SSHPASS",
+                "SESSION",
+                "FB_SESSION",
+                "DATABASE_URL",
+                "TEST_DATABASE_URL",
+                "SENTRY_DSN",
+                "DSN",
+                "PG_DSN",
+                "MY_SECRET_1",
+                "AWS_ACCESS_KEY_ID",
+                "GITHUB_TOKEN",
+                "APIKEY",
+                "KEYS",
+                "DEPLOY_KEY2",
+                "DB_PASSWORD",
+                "GOOGLE_CREDENTIALS",
+                "auth_token",
+                "Api_Key",
+            ],
+        );
+    }
+
+    #[test]
+    fn secrets_in_values_are_left_out() {
+        let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlLW9mLWl0";
+        let variables = [
+            ("HOME_PAGE", "https://example.org/a:b@c"),
+            ("HTTPS_PROXY", "http://me:hunter2@proxy:8080"),
+            ("MAIL", "me@example.org"),
+            ("REPOSITORY", "ssh://git@example.org/it"),
+            ("VERSION", "1.2.3"),
+            ("QUEUE", "amqp://me:hunter2@queue/it"),
+            ("IDENTITY", jwt),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let kept = ["HOME_PAGE", "HTTPS_PROXY", "MAIL", "REPOSITORY", "VERSION"];
+        let env = Env::filtered(variables.clone(), &[], &[]);
+        assert_eq!(env.names().collect::<Vec<_>>(), kept);
+        assert_eq!(Env::for_tools(variables.clone(), &["*".to_owned()]), env);
+        // Who names one means it.
+        let named = ["QUEUE".to_owned()];
+        assert!(Env::filtered(variables.clone(), &[], &named).get("QUEUE").is_some());
+        assert!(Env::for_tools(variables, &named).get("QUEUE").is_some());
     }
 
     #[test]
