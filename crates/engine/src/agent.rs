@@ -1,16 +1,18 @@
 //! The engine as one of our agents.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use tieline_agent::codex::SavedPrompt;
 use tieline_agent::codex_proto::{EngineOffer, ProtoDriver, engine_policy};
 use tieline_agent::{Agent, Inside, Launch, Launching, Plan};
 use tieline_event::{AskWhen, Failure, Mode, Reach};
 
 use crate::context::{Asking, Context, Reaching};
 use crate::model::Client;
-use crate::scripted;
 use crate::serve::{Setup, serve};
 use crate::settings::Settings;
+use crate::{prompts, scripted, skills, skillset};
 
 /// The efforts a provider may know.
 const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
@@ -30,8 +32,19 @@ impl Engine {
         Self { name: name.into(), settings: Arc::new(settings), client: OnceLock::new() }
     }
 
-    fn offer(&self) -> EngineOffer {
+    async fn offer(&self, workspace: &Path) -> EngineOffer {
+        let (config, workspace) = (self.settings.config_dir.clone(), workspace.to_owned());
+        let places = skillset::places(&self.settings);
+        let found = tokio::task::spawn_blocking(move || {
+            let prompts = prompts::read_all(&config);
+            let skills = skills::discover(&workspace, &places).skills;
+            let skills = skills.into_iter().filter(|skill| skill.enabled).map(|skill| skill.name);
+            (prompts.iter().map(SavedPrompt::command).collect(), skills.collect())
+        });
+        let (prompts, skills) = found.await.unwrap_or_default();
         EngineOffer {
+            prompts,
+            skills,
             version: self.settings.version.clone(),
             efforts: match self.settings.provider.script {
                 Some(_) => &scripted::EFFORTS,
@@ -67,7 +80,7 @@ impl Agent for Engine {
                 extras: launch.extras.clone(),
                 resume: launch.resume.map(|resume| (resume.session.to_owned(), resume.fork)),
             };
-            let driver = ProtoDriver::engine(&launch, self.offer());
+            let driver = ProtoDriver::engine(&launch, self.offer(launch.workspace).await);
             let driver = Box::new(driver);
             let run = Box::new(move |pipe| Box::pin(serve(setup, pipe)) as tieline_agent::Running);
             Ok(Plan::inside(Inside { name: "engine", run }, driver))

@@ -17,12 +17,7 @@ pub(crate) struct SkillSet {
 
 impl SkillSet {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let places = Places {
-            home: settings.home.clone(),
-            config: Some(settings.config_dir.clone()),
-            ..Places::default()
-        };
-        Self { places, found: Mutex::default() }
+        Self { places: places(settings), found: Mutex::default() }
     }
 
     /// The skills for a directory.
@@ -76,6 +71,15 @@ impl SkillSet {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Arc<SkillsAt>>> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where skills are looked for.
+pub(crate) fn places(settings: &Settings) -> Places {
+    Places {
+        home: settings.home.clone(),
+        config: Some(settings.config_dir.clone()),
+        ..Places::default()
     }
 }
 

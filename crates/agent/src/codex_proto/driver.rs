@@ -1,6 +1,7 @@
 //! The core: events in, ledger entries and submissions out.
 
 mod ask;
+mod command;
 mod news;
 mod text;
 mod work;
@@ -11,9 +12,9 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use tieline_event::{
-    Abilities, Answer, AskWhen, Configured, Content, EndSignal, Errand, Failure, FailureCode,
-    ImageSource, Inquiry, Mode, ModelInfo, NoticeLevel, Origin, Policy, Prompt, Reach, RequestId,
-    ReviewTarget, TurnId, TurnOptions, TurnStatus, Usage,
+    Abilities, AgentCommand, Answer, AskWhen, Configured, Content, EndSignal, Errand, Failure,
+    FailureCode, ImageSource, Inquiry, Mode, ModelInfo, NoticeLevel, Origin, Policy, Prompt, Reach,
+    RequestId, ReviewTarget, TurnId, TurnOptions, TurnStatus, Usage,
 };
 use tieline_wire::raw::Raw;
 use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Submission};
@@ -85,6 +86,9 @@ pub struct ProtoDriver {
     shown_version: String,
     efforts: Vec<String>,
     models: Vec<ModelInfo>,
+    /// Its commands and its skills.
+    commands: Vec<AgentCommand>,
+    skills: Vec<String>,
     /// What it was asked about itself, by submission.
     inquiries: HashMap<String, u64>,
 }
@@ -167,18 +171,22 @@ impl ProtoDriver {
             shown_version: version.to_string(),
             efforts: Vec::new(),
             models: Vec::new(),
+            commands: Vec::new(),
+            skills: Vec::new(),
             inquiries: HashMap::new(),
         }
     }
 
     /// A driver for our own engine, which speaks as the newest of these versions and knows more.
     pub fn engine(launch: &Launch<'_>, offer: EngineOffer) -> Self {
-        let EngineOffer { version, efforts, models } = offer;
+        let EngineOffer { version, efforts, models, prompts, skills } = offer;
         Self {
             is_engine: true,
             shown_version: version,
             efforts: efforts.iter().map(|effort| (*effort).to_owned()).collect(),
             models,
+            commands: command::own().chain(prompts).collect(),
+            skills,
             effort: launch.effort.map(Effort::from),
             left_out: Vec::new(),
             ..Self::new(launch, ENGINE)
@@ -197,6 +205,8 @@ impl ProtoDriver {
             modes: Mode::COMMON.to_vec(),
             efforts: self.efforts.clone(),
             models: self.models.clone(),
+            commands: self.commands.clone(),
+            skills: self.skills.clone(),
             fork: self.is_engine,
             questions: self.is_engine,
             steering: true,
@@ -270,6 +280,14 @@ impl ProtoDriver {
         match errand {
             Errand::Review { target } if !self.is_engine => review_op(target),
             errand => errand_op(errand),
+        }
+    }
+
+    /// Submits work that is not a message, as soon as there is a session.
+    fn run_errand(&mut self, errand: &Errand, ledger: &mut Ledger) {
+        match self.session {
+            Some(_) => self.submit_task(self.errand_op(errand), ledger),
+            None => self.waiting.push(Waiting::Errand(errand.clone())),
         }
     }
 
@@ -453,6 +471,15 @@ impl Driver for ProtoDriver {
 
     fn start_turn(&mut self, prompt: &Prompt, ledger: &mut Ledger) {
         self.forget_task(ledger);
+        match command::errand(prompt) {
+            Ok(Some(errand)) if self.is_engine => return self.run_errand(&errand, ledger),
+            Err(why) if self.is_engine => {
+                let Some(turn) = ledger.current_turn().cloned() else { return };
+                let failure = Failure::new(FailureCode::BadRequest, why);
+                return ledger.end_turn(&turn, TurnEnd::failed(failure, EndSignal::Wire));
+            }
+            _ => {}
+        }
         if Rules::of(self.mode, self.policy).plan && !self.told_no_plan && !self.is_engine {
             self.told_no_plan = true;
             let (code, text) = plan_mode_off("proto");
@@ -483,10 +510,7 @@ impl Driver for ProtoDriver {
             }
         }
         self.forget_task(ledger);
-        match self.session {
-            Some(_) => self.submit_task(self.errand_op(errand), ledger),
-            None => self.waiting.push(Waiting::Errand(errand.clone())),
-        }
+        self.run_errand(errand, ledger);
         Ok(())
     }
 
@@ -645,6 +669,10 @@ pub struct EngineOffer {
     pub efforts: &'static [&'static str],
     /// Its models.
     pub models: Vec<ModelInfo>,
+    /// The prompts that the user saved for it, as commands.
+    pub prompts: Vec<AgentCommand>,
+    /// The skills it has here, by name.
+    pub skills: Vec<String>,
 }
 
 /// What a mode and a policy mean for the engine. It knows which commands are harmless, so in the mode

@@ -6,6 +6,7 @@
     reason = "clippy knows tests by their attribute, not the helpers they call"
 )]
 
+mod commands;
 mod cuts;
 mod exec;
 mod faults;
