@@ -111,6 +111,8 @@ pub(super) struct Session {
     open: Option<Open>,
     /// Who waits to hear that the session is configured, and for how long.
     opening: Option<(String, Instant)>,
+    /// They hear it when the tasks from before have ended.
+    is_leaving: bool,
     acts: JoinSet<Done>,
     /// What tells the tasks of this session from those of others of the same conversation.
     began: i64,
@@ -138,6 +140,7 @@ impl Session {
             end,
             open: None,
             opening: None,
+            is_leaving: false,
             acts: JoinSet::new(),
             began: Timestamp::now().as_millis(),
             n_tasks: 0,
@@ -178,6 +181,7 @@ impl Session {
                 self.out.room().await;
                 continue;
             }
+            self.left_old_tasks();
             let is_opening = self.opening.is_some();
             let may_hear = !is_opening && !self.input_ended;
             let moment = [self.tick, self.opening.as_ref().map(|(_, until)| *until)];

@@ -85,7 +85,8 @@ impl Session {
             Kind::ConversationConfigured(it) => {
                 open.model = it.model.clone().or(open.model.take());
                 open.effort = it.effort.clone().or(open.effort.take());
-                if it.model.is_some() || it.abilities.is_some() {
+                let is_known = it.model.is_some() || it.abilities.is_some();
+                if is_known && !self.is_leaving {
                     self.announce();
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tieline_event::{ConversationKey, Kind, Mode, Policy, Seq};
 use tieline_hub::{Conversation, Entry, Error, Hub, OpenOptions};
@@ -19,6 +20,9 @@ use super::news::fetching;
 use super::orders::HISTORY_LOG;
 use super::{Done, INTRODUCTION, Open, Session};
 
+/// How long a client waits for the end of what ran before, at most.
+const FAREWELL: Duration = Duration::from_secs(10);
+
 /// The most of the history that a client is given.
 const HISTORY: usize = 4 * 1024 * 1024;
 
@@ -31,21 +35,21 @@ impl Session {
         }
         let is_same = |open: &Open| resume.as_ref().is_none_or(|key| *key == *open.key.as_str());
         if self.open.as_ref().is_some_and(is_same) {
-            self.reconfigure(id, &context);
-            return self.tell_left_out(&left_out);
+            self.tell_left_out(&id, &left_out);
+            return self.reconfigure(id, &context);
         }
         self.leave().await;
         match self.open_conversation(&context, resume).await {
             Ok(open) => {
                 let woken = open.model.is_none().then(|| open.conversation.wake());
                 self.open = Some(open);
+                self.tell_left_out(&id, &left_out);
                 self.opening = Some((id, Instant::now() + INTRODUCTION));
                 match woken {
                     // The agent says which it has.
                     Some(woken) => self.act(async move { Done::Woken(woken.await) }),
                     None => self.announce(),
                 }
-                self.tell_left_out(&left_out);
             }
             Err(why) => {
                 self.fail(&id, why);
@@ -56,7 +60,7 @@ impl Session {
     }
 
     fn reconfigure(&mut self, id: String, context: &Context) {
-        self.stop_tasks(AbortReason::Interrupted);
+        let stops = self.stop_tasks(AbortReason::Interrupted);
         let Some(open) = &mut self.open else { return };
         let options = open.standing.change(context);
         open.mapper.plans = open.standing.plans;
@@ -67,8 +71,20 @@ impl Session {
         }
         let (sub, set) = (id.clone(), open.conversation.configure(options));
         self.act(async move { Done::Set(sub, set.await.map(|_| ())) });
-        self.opening = Some((id, Instant::now()));
-        self.announce();
+        self.opening = Some((id, Instant::now() + FAREWELL));
+        // What ran is told to its end first.
+        match stops {
+            true => self.is_leaving = true,
+            false => self.announce(),
+        }
+    }
+
+    /// Everything that ran before the session was configured anew has ended.
+    pub(super) fn left_old_tasks(&mut self) {
+        let is_over = self.open.as_ref().is_none_or(|open| open.tasks.is_empty());
+        if self.is_leaving && is_over {
+            self.announce();
+        }
     }
 
     /// Whether a directory, where one is named, is one.
@@ -82,10 +98,10 @@ impl Session {
         }
     }
 
-    fn tell_left_out(&mut self, left_out: &[&str]) {
+    fn tell_left_out(&mut self, id: &str, left_out: &[&str]) {
         if !left_out.is_empty() {
             let fields = left_out.join(", ");
-            self.warn("", format!("configure_session: no effect here has {fields}"));
+            self.warn(id, format!("configure_session: no effect here has {fields}"));
         }
     }
 
@@ -210,6 +226,7 @@ impl Session {
     /// Says that the session is configured, once.
     pub(super) fn announce(&mut self) {
         let Some((id, _)) = self.opening.take() else { return };
+        self.is_leaving = false;
         let (hub, compat) = (self.hub.clone(), self.compat());
         let Some(open) = &mut self.open else { return };
         let is_seed = compat == Compat::Seed;

@@ -110,17 +110,18 @@ async fn configuring_again_stops_what_runs_and_keeps_the_session() {
         "sandbox_policy": {"mode": "danger-full-access"}, "instructions": "be kind",
     });
     client.submit("2", again).await;
+    client.until_done("1").await;
+    // What ran has ended before it is told.
     let second = client.until("session_configured").await;
     assert_eq!(first["msg"]["session_id"], second["msg"]["session_id"]);
     assert_eq!(second["msg"]["model"], "m2");
     assert_eq!(second["msg"]["sandbox_policy"]["type"], "danger-full-access");
-    client.until_done("1").await;
     client.say("3", "tell").await;
     let end = client.until_done("3").await;
     let told = end["msg"]["last_agent_message"].as_str().unwrap().to_owned();
     assert!(told.contains("Yolo") && told.contains("m2"), "{told}");
-    let warned = client.heard.iter().any(|event| event.to_string().contains("instructions"));
-    assert!(warned, "what has no effect is said");
+    let warned = client.heard.iter().find(|event| event.to_string().contains("instructions"));
+    assert_eq!(warned.expect("what has no effect is said")["id"], "2");
     client.end().await;
 }
 
