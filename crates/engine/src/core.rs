@@ -6,7 +6,7 @@ use tieline_wire::sqeq::TokenUsage;
 
 use crate::calls::{self, Call};
 use crate::context::Context;
-use crate::journal::{Entry, Scribe, VERSION};
+use crate::journal::{Entry, Mark, Scribe, VERSION};
 use crate::outcomes::{Changed, Outcomes};
 use crate::tools::Outcome;
 
@@ -51,16 +51,6 @@ pub(crate) struct Core {
     /// It is a conversation beside the session's.
     is_aside: bool,
     pub(crate) scribe: Scribe,
-}
-
-/// Where an answer ends in the history.
-struct Mark {
-    /// The provider's id of it.
-    response: String,
-    /// Where what the model gave ends.
-    answered: usize,
-    /// Where the outputs of its calls end.
-    end: usize,
 }
 
 impl Core {
@@ -113,11 +103,12 @@ impl Core {
     pub(crate) fn fork(mut self, session: String, mut scribe: Scribe) -> Self {
         scribe.note(&Entry::Began { version: VERSION });
         scribe.note(&Entry::Compacted(self.items.clone()));
+        // A bookmark of the old session is one of this, too.
+        let (turns, marks) = (self.turns.clone(), self.marks.clone());
+        scribe.note(&Entry::Forked { turns, marks });
         self.session = session;
         self.scribe = scribe;
-        // Marks and turns before the fork are those of the other session's journal.
-        self.marks.clear();
-        self.turns.clear();
+        // What was changed on disk is the other's to take back.
         self.changed.clear();
         self
     }
@@ -141,6 +132,10 @@ impl Core {
             Entry::Answered { response, usage } => self.answered(response, usage),
             Entry::Compacted(items) => {
                 self.replace(items);
+            }
+            Entry::Forked { turns, marks } => {
+                self.last_response = marks.last().map(|mark| mark.response.clone());
+                (self.turns, self.marks) = (turns, marks);
             }
             Entry::RolledBack { turns } => self.cut_turns(turns as usize),
             Entry::Resumed { after } => {

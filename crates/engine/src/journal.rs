@@ -43,6 +43,13 @@ pub(crate) enum Entry {
         /// What it used.
         usage: TokenUsage,
     },
+    /// The history so far came from another session, with the places that one can go on from.
+    Forked {
+        /// Where turns begin.
+        turns: Vec<usize>,
+        /// Where answers end.
+        marks: Vec<Mark>,
+    },
     /// The history was replaced by a shorter one.
     Compacted(Vec<Item>),
     /// The last turns were forgotten.
@@ -59,6 +66,17 @@ pub(crate) enum Entry {
     Patched(Box<RawValue>),
     /// The changes of the last turn were taken back.
     Undone,
+}
+
+/// Where an answer ends in the history.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    /// The provider's id of it.
+    pub(crate) response: String,
+    /// Where what the model gave ends.
+    pub(crate) answered: usize,
+    /// Where the outputs of its calls end.
+    pub(crate) end: usize,
 }
 
 /// The format of the entries.

@@ -65,3 +65,38 @@ fn an_output_that_entered_the_history_is_there_once() {
     let core = Core::replay("s".to_owned(), context(), Scribe::none(), entries);
     assert_eq!(core.items.len(), 4);
 }
+
+#[tokio::test]
+async fn a_fork_goes_on_from_an_answer_before_it() {
+    let entries = || {
+        vec![
+            Entry::Began { version: VERSION },
+            Entry::Turn { context: Box::new(context()) },
+            Entry::Item(Item::message("user", "one")),
+            Entry::Item(Item::message("assistant", "first")),
+            Entry::Answered { response: Some("r1".to_owned()), usage: TokenUsage::default() },
+            Entry::Turn { context: Box::new(context()) },
+            Entry::Item(Item::message("user", "two")),
+            Entry::Item(Item::message("assistant", "second")),
+            Entry::Answered { response: Some("r2".to_owned()), usage: TokenUsage::default() },
+        ]
+    };
+    let old = || Core::replay("s".to_owned(), context(), Scribe::none(), entries());
+    let mut forked = old().fork("t".to_owned(), Scribe::none());
+    assert!(forked.resume_after("r1"));
+    assert_eq!(forked.items.len(), 2);
+    // As its own journal has it.
+    let forked = old().fork("t".to_owned(), Scribe::none());
+    let kept = vec![
+        Entry::Began { version: VERSION },
+        Entry::Compacted(forked.items.clone()),
+        Entry::Forked { turns: forked.turns.clone(), marks: forked.marks.clone() },
+    ];
+    let kept: Vec<Entry> = kept
+        .iter()
+        .map(|entry| serde_json::from_str(&serde_json::to_string(entry).unwrap()).unwrap())
+        .collect();
+    let mut again = Core::replay("t".to_owned(), context(), Scribe::none(), kept);
+    assert!(again.resume_after("r1"));
+    assert_eq!((again.items.len(), again.roll_back(1)), (2, 1));
+}
