@@ -19,7 +19,11 @@ pub(crate) async fn skills(shared: &Shared, dirs: Vec<PathBuf>, reload: bool) ->
     let mut skills = Vec::new();
     for dir in dirs {
         let found = shared.skills.list(&dir, reload).await;
-        let SkillsAt { dir, skills: found, errors } = (*found).clone();
+        let SkillsAt { dir: at, skills: found, mut errors } = (*found).clone();
+        if !tokio::fs::metadata(&dir).await.is_ok_and(|it| it.is_dir()) {
+            errors.push((dir.display().to_string(), "there is no such directory".to_owned()));
+        }
+        let dir = if at.is_empty() { dir.display().to_string() } else { at };
         skills.push(SkillsOf {
             cwd: dir.into(),
             skills: found.into_iter().map(skill).collect(),

@@ -58,6 +58,11 @@ pub fn personality_message(personality: &Personality) -> String {
     )
 }
 
+/// Whether there is such a personality.
+pub fn is_known(personality: &str) -> bool {
+    !matches!(Personality::from(personality), Personality::Other(_))
+}
+
 /// A tone nobody knows is none.
 fn tone(personality: &Personality) -> &'static str {
     match personality {

@@ -14,7 +14,7 @@ use tieline_wire::sqeq::{
 use tieline_wire::text::Str;
 use tokio::sync::mpsc;
 
-use crate::context::Context;
+use crate::context::{Change, Context};
 use crate::core::Core;
 use crate::journal::{self, Scribe};
 use crate::lists;
@@ -22,6 +22,7 @@ use crate::model::Client;
 use crate::order::{Order, What};
 use crate::out::Out;
 use crate::outcomes::Outcomes;
+use crate::persona;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::task::{self, End, Stop, Trouble, Work};
@@ -139,12 +140,25 @@ impl Session {
         self.shared.out.send("", EventMsg::SessionConfigured(Box::new(event))).await;
     }
 
+    /// Takes over a change of the context, and says what of it means nothing.
+    async fn change(&mut self, id: &str, change: Change) {
+        let unknown = change.personality.as_deref().filter(|it| !persona::is_known(it));
+        if let Some(unknown) = unknown {
+            let why = format!(
+                "the personality {unknown:?} is not known and has no effect; there are friendly, \
+                 pragmatic and none"
+            );
+            self.shared.out.warn(id, why).await;
+        }
+        self.core.context.apply(change);
+    }
+
     /// Does what is asked while nothing runs.
     async fn obey(&mut self, order: Order, inbox: &mut Inbox) -> Flow {
         let Order { id, what } = order;
         let work = match what {
             What::Turn { pieces, change, schema, after } => {
-                self.core.context.apply(change);
+                self.change(&id, change).await;
                 Work::Turn { pieces, schema, after }
             }
             What::Input { pieces, schema } => Work::Turn { pieces, schema, after: None },
@@ -154,12 +168,12 @@ impl Session {
             What::Rollback(turns) => Work::Rollback(turns),
             What::Shell(command) => Work::Shell(command),
             What::Configure(change) => {
-                self.core.context.apply(change);
+                self.change(&id, change).await;
                 self.introduce().await;
                 return Flow::Stay;
             }
             What::Override(change) => {
-                self.core.context.apply(change);
+                self.change(&id, change).await;
                 return Flow::Stay;
             }
             What::Shutdown => {
@@ -223,10 +237,10 @@ impl Session {
         for order in later {
             match order.what {
                 What::Configure(change) => {
-                    self.core.context.apply(change);
+                    self.change(&order.id, change).await;
                     self.introduce().await;
                 }
-                What::Override(change) => self.core.context.apply(change),
+                What::Override(change) => self.change(&order.id, change).await,
                 What::Shutdown => self.shared.out.send(&order.id, EventMsg::ShutdownComplete).await,
                 _ => {}
             }
