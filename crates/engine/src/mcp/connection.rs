@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ClientRequest, ServerResult};
+use rmcp::model::{ClientRequest, PaginatedRequestParams, ServerResult, Tool};
 use rmcp::service::{PeerRequestOptions, RequestHandle, RunningService, ServiceError};
 use rmcp::{Peer, RoleClient, ServiceExt};
 use tieline_event::McpTransport;
@@ -31,6 +31,11 @@ const STDERR: Duration = Duration::from_millis(200);
 /// How long a server has to go by itself, and then once it was told to.
 const FAREWELL: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(500);
+
+/// How many pages of tools are read, and how many bytes. A server that gives a next page for ever
+/// would fill the memory.
+const PAGES: usize = 64;
+const LIST: usize = 8 << 20;
 
 /// How long word of a call that nobody waits for may take.
 const CANCEL: Duration = Duration::from_secs(5);
@@ -139,6 +144,26 @@ impl Connection {
 
     pub(super) fn has_tools(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some())
+    }
+
+    /// All its tools, page by page, as far as a list has an end.
+    pub(super) async fn list_tools(&self) -> Result<Vec<Tool>, String> {
+        let (mut tools, mut n_bytes, mut cursor) = (Vec::new(), 0, None);
+        for _ in 0..PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor);
+            let page = self.peer.list_tools(Some(params)).await;
+            let page = page.map_err(|error| words::told(&error))?;
+            n_bytes += page.tools.iter().map(size).sum::<usize>();
+            if n_bytes > LIST {
+                return Err(format!("they are more than {} MiB", LIST >> 20));
+            }
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(tools);
+            }
+        }
+        Err(format!("there are more than {PAGES} pages of them"))
     }
 
     pub(super) fn peer(&self) -> &Peer<RoleClient> {
@@ -258,6 +283,11 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("server", &self.life.server).finish_non_exhaustive()
     }
+}
+
+/// How much of a list a tool is.
+fn size(tool: &Tool) -> usize {
+    serde_json::to_vec(tool).map_or(0, |json| json.len())
 }
 
 /// Waits until the server is gone. One that is none of ours never is.

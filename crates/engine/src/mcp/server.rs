@@ -91,8 +91,8 @@ impl Server {
         if !connection.has_tools() {
             return Ok(Vec::new());
         }
-        let listed = connection.peer().list_all_tools().await;
-        listed.map_err(|error| format!("its tools cannot be listed: {}", words::told(&error)))
+        let listed = connection.list_tools().await;
+        listed.map_err(|why| format!("its tools cannot be listed: {why}"))
     }
 
     /// Its tools, if they are not what they were.

@@ -126,3 +126,46 @@ async fn the_end_of_a_connection_is_told_at_once() {
     assert!(answer.unwrap_err().contains("one ended during the call"));
     assert!(begun.elapsed() < LIMIT && !connection.is_alive());
 }
+
+#[tokio::test]
+async fn a_list_of_tools_without_an_end_is_an_error() {
+    for (description, said) in [("short", "64 pages"), (&*"x".repeat(1 << 20), "8 MiB")] {
+        let (connection, mut server, _questions) = connected().await;
+        let tool =
+            json!({"name": "x", "description": description, "inputSchema": {"type": "object"}});
+        let serving = async {
+            loop {
+                let asked = server.read().await;
+                assert_eq!(asked["method"], "tools/list");
+                let result = json!({"tools": [tool], "nextCursor": "again"});
+                server.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+            }
+        };
+        tokio::select! {
+            listed = connection.list_tools() => {
+                let why = listed.unwrap_err();
+                assert!(why.contains(said), "{why}");
+            }
+            () = serving => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_of_tools_are_one_list() {
+    let (connection, mut server, _questions) = connected().await;
+    let serving = async {
+        for (name, next) in [("a", json!("1")), ("b", json!("2")), ("c", json!(null))] {
+            let asked = server.read().await;
+            let tool = json!({"name": name, "inputSchema": {"type": "object"}});
+            let mut result = json!({"tools": [tool]});
+            if !next.is_null() {
+                result["nextCursor"] = next;
+            }
+            server.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
+        }
+    };
+    let (listed, ()) = tokio::join!(connection.list_tools(), serving);
+    let names: Vec<String> = listed.unwrap().into_iter().map(|it| it.name.into_owned()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}
