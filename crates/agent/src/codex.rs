@@ -15,7 +15,8 @@ mod version;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tieline_event::{Mode, Policy};
+use serde_json::{Value, json};
+use tieline_event::{Mode, Policy, ReviewTarget};
 use tieline_proc::Env;
 
 pub(crate) use change::{change_kind, file_change, file_changes, read_changes};
@@ -76,6 +77,20 @@ impl Rules {
     }
 }
 
+/// What a review is about, in the words of the wires that know targets.
+pub(crate) fn review_target(target: &ReviewTarget) -> Value {
+    match target {
+        ReviewTarget::Uncommitted => json!({"type": "uncommittedChanges"}),
+        ReviewTarget::Branch { branch } => json!({"type": "baseBranch", "branch": branch}),
+        ReviewTarget::Commit { sha, title } => {
+            json!({"type": "commit", "sha": sha, "title": title})
+        }
+        ReviewTarget::Custom { instructions } => {
+            json!({"type": "custom", "instructions": instructions})
+        }
+    }
+}
+
 /// Where Codex keeps its files.
 pub(crate) fn home(env: &Env) -> PathBuf {
     match env.get("CODEX_HOME") {
@@ -91,7 +106,7 @@ pub(crate) fn effort_setting(effort: &str) -> String {
 
 /// A string of TOML. One of JSON is that too, but for characters no model and no path has.
 pub(crate) fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    Value::from(text).to_string()
 }
 
 /// The override that makes Codex call a program at the end of each turn.

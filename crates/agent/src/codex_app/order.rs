@@ -2,12 +2,10 @@
 //! own, some are prompts.
 
 use serde_json::{Value, json};
-use tieline_event::{
-    AgentCommand, Content, Errand as Work, Failure, FailureCode, Prompt, ReviewTarget,
-};
+use tieline_event::{AgentCommand, Content, Errand as Work, Failure, FailureCode, Prompt};
 
 use super::errand::Errand;
-use crate::codex::SavedPrompt;
+use crate::codex::{SavedPrompt, review_target};
 
 #[cfg(test)]
 mod tests;
@@ -140,16 +138,7 @@ pub(super) fn order(prompt: &Prompt, prompts: &[SavedPrompt]) -> Result<Order, F
 fn of_work(work: &Work) -> Result<Order, Failure> {
     Ok(match work {
         Work::Compact => Order::Compact,
-        Work::Review { target } => Order::Review(match target {
-            ReviewTarget::Uncommitted => json!({"type": "uncommittedChanges"}),
-            ReviewTarget::Branch { branch } => json!({"type": "baseBranch", "branch": branch}),
-            ReviewTarget::Commit { sha, title } => {
-                json!({"type": "commit", "sha": sha, "title": title})
-            }
-            ReviewTarget::Custom { instructions } => {
-                json!({"type": "custom", "instructions": instructions})
-            }
-        }),
+        Work::Review { target } => Order::Review(review_target(target)),
         Work::Rollback { turns } => Order::Run(Errand::Rollback(*turns)),
         Work::Shell { command } => Order::Run(Errand::Shell(command.clone())),
         Work::Undo => return Err(Failure::new(FailureCode::BadRequest, NO_UNDO)),

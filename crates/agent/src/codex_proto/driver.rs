@@ -21,7 +21,7 @@ use tieline_wire::sqeq::{self, ApprovalPolicy, Effort, Event, InputItem, Op, Sub
 use tieline_wire::text::Str;
 
 use crate::alarm::Alarm;
-use crate::codex::{Rules, Version, explain_exit, server_settings};
+use crate::codex::{Rules, Version, explain_exit, review_target, server_settings};
 use crate::codex_exec::plan_mode_off;
 use crate::driver::{Driver, ExitInfo, Launch, Refused, Takes};
 use crate::ledger::{Ledger, TurnEnd};
@@ -631,8 +631,9 @@ impl Driver for ProtoDriver {
     }
 
     fn ends_in_silence(&self) -> bool {
+        let has_begun = !self.texts.is_empty() || !self.calls.is_empty();
         // Who tells that a task began tells its end.
-        !self.is_engine && !self.tells_tasks && !(self.texts.is_empty() && self.calls.is_empty())
+        has_begun && !self.is_engine && !self.tells_tasks
     }
 
     fn conclude(&mut self, turn: &TurnId, end: TurnEnd, ledger: &mut Ledger) {
@@ -702,19 +703,7 @@ fn errand_op(errand: &Errand) -> Op<'static> {
         }
         Errand::Review { target } => target,
     };
-    let target = match target {
-        ReviewTarget::Uncommitted => serde_json::json!({"type": "uncommittedChanges"}),
-        ReviewTarget::Branch { branch } => {
-            serde_json::json!({"type": "baseBranch", "branch": branch})
-        }
-        ReviewTarget::Commit { sha, title } => {
-            serde_json::json!({"type": "commit", "sha": sha, "title": title})
-        }
-        ReviewTarget::Custom { instructions } => {
-            serde_json::json!({"type": "custom", "instructions": instructions})
-        }
-    };
-    let request = serde_json::json!({"target": target});
+    let request = serde_json::json!({"target": review_target(target)});
     Op::Review(sqeq::Review { review_request: Raw::of(&request).unwrap_or_default() })
 }
 
