@@ -161,8 +161,11 @@ fn text(report: &Report) -> String {
             text.push_str(&format!("      {}\n", one_line(advice)));
         }
     }
+    let has_agent =
+        report.checks.iter().all(|it| it.name != agent::AUTO || it.state == State::Good);
     text.push_str(match report.ok {
-        true => "\nEverything is in order.\n",
+        true if has_agent => "\nEverything is in order.\n",
+        true => "\nNothing is broken, but there is no agent yet: the line `auto`.\n",
         false => "\nSomething needs attention: the lines with ✗.\n",
     });
     text

@@ -102,7 +102,10 @@ impl From<store::Error> for Error {
             ),
             E::Full { .. } => Self::new(
                 Exit::Store,
-                format!("{text}; make room, for example with `tieline gc --max-age 30`"),
+                format!(
+                    "{text}; make room there; with about a megabyte `tieline gc --max-size 0` makes \
+                     the store smaller"
+                ),
             ),
             E::NoHome => Self::new(Exit::Store, format!("{text}; set one of them or use --store")),
             E::LooseDirectory { .. } | E::Unreadable { .. } | E::Gone { .. } => {

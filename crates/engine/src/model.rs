@@ -27,7 +27,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, Question};
+pub use client::{Client, Presence, Question};
 pub use error::{Missing, ModelError, Unreachable, Words};
 pub use limits::{RateLimits, Window};
 pub use provider::Provider;

@@ -243,7 +243,11 @@ impl Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(source: rusqlite::Error) -> Self {
+        /// There is no room for the index of the log; the code is one of input and output.
+        const NO_ROOM_FOR_INDEX: i32 = rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+        let extended = source.sqlite_error().map(|error| error.extended_code);
         match source.sqlite_error_code() {
+            _ if extended == Some(NO_ROOM_FOR_INDEX) => Self::Full { source },
             Some(ErrorCode::DiskFull) => Self::Full { source },
             Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
                 Self::Io { source }

@@ -44,8 +44,9 @@ pub struct GcReport {
     pub disk_bytes_after: u64,
 }
 
-/// Pages given back to the file system in one transaction.
-const VACUUM_PAGES: i64 = 1000;
+/// Pages given back to the file system in one transaction. They pass through the log, and where the disk is
+/// almost full there is little room for it.
+const VACUUM_PAGES: i64 = 128;
 
 /// By conversation, the first frame of the last segment to go. Whole prefixes go, so that what is
 /// left has no hole.
@@ -59,6 +60,7 @@ pub(crate) fn gc(store: &Store, options: &GcOptions) -> Result<GcReport, Error> 
     let mut report = if options.dry_run {
         store.readers().with(|connection| foresee(connection, &plan))?
     } else {
+        empty_log(store)?;
         let report = carry_out(store, plan)?;
         vacuum(store)?;
         report
@@ -198,7 +200,7 @@ fn loose_blobs(connection: &Connection) -> Result<(u64, u64), Error> {
     Ok(counts)
 }
 
-/// Shortens the file by the pages that are free, then empties the log.
+/// Shortens the file by the pages that are free, emptying the log as it grows.
 fn vacuum(store: &Store) -> Result<(), Error> {
     loop {
         let n_free = store.run(|desk| {
@@ -212,15 +214,18 @@ fn vacuum(store: &Store) -> Result<(), Error> {
                 connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
             Ok(n_free)
         })?;
+        empty_log(store)?;
         if n_free == 0 {
-            break;
+            return Ok(());
         }
     }
+}
+
+fn empty_log(store: &Store) -> Result<(), Error> {
     store.run(|desk| {
         // Busy readers keep the log from being emptied; the next checkpoint will do it.
         desk.connection
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
         Ok(())
-    })?;
-    Ok(())
+    })
 }

@@ -112,14 +112,15 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Opens a store that is only read, where nothing can be written; elsewhere the same as
+    /// Opens a store that is only read, where nothing can be written or the disk is full; elsewhere the same as
     /// [`open`](Self::open). Whatever writes is then refused with [`Error::ReadOnly`].
     ///
     /// # Errors
     /// Those of [`open`](Self::open); [`Error::Unreadable`] when it cannot be read as it is.
     pub fn open_to_read(dir: &Path, options: Options) -> Result<Self, Error> {
         match Self::open(dir, options.clone()) {
-            Err(Error::ReadOnly { .. }) if dir.join(DATABASE).exists() => {}
+            // Opening needs room on the disk, too.
+            Err(Error::ReadOnly { .. } | Error::Full { .. }) if dir.join(DATABASE).exists() => {}
             result => return result,
         }
         let database = dir.join(DATABASE);

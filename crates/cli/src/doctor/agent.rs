@@ -9,6 +9,9 @@ use tieline_proc::{Env, Output, RunLimits, Spec};
 use super::{Check, State};
 use crate::agents::{Agents, Cli};
 
+/// The choice that is left to us.
+pub(super) const AUTO: &str = "auto";
+
 /// How long `--version` may take.
 const LIMITS: RunLimits = RunLimits { timeout: Duration::from_secs(10), max_output: 16 * 1024 };
 
@@ -38,6 +41,25 @@ pub(super) async fn check(agents: &Agents, checks: &mut Vec<Check>) {
     );
     demo.version = Some(env!("CARGO_PKG_VERSION").to_owned());
     checks.push(demo);
+    checks.push(auto(agents, &workspace));
+}
+
+/// Which agent is taken when nobody names one.
+fn auto(agents: &Agents, workspace: &Path) -> Check {
+    match agents.choose("auto", workspace) {
+        Ok((name, _)) if name == "demo" => {
+            Check::new("agents", AUTO, State::Missing, "takes the demo: there is no other agent")
+                .advice(
+                    "install Claude Code or Codex, or say where a model for the engine is \
+                     (OPENAI_API_KEY, OPENAI_BASE_URL or [engine])",
+                )
+        }
+        Ok((name, why)) => {
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            Check::new("agents", AUTO, State::Good, format!("takes {name}{why}"))
+        }
+        Err(err) => Check::new("agents", AUTO, State::Bad, err.message()),
+    }
 }
 
 /// Agents of the Agent Client Protocol: those that are configured, and those known ones that are

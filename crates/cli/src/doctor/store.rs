@@ -81,8 +81,8 @@ fn room(dir: &Path) -> Check {
         Ok(free) if free < LITTLE_ROOM => {
             let detail = format!("only {} are free on its disk", size(free));
             Check::new(AREA, name, State::Bad, detail).advice(
-                "make room there; `tieline gc --max-size 0` drops the raw frames, which needs a \
-                 little room itself",
+                "make room there; `tieline gc --max-size 0` drops the raw frames, and needs about a \
+                 megabyte itself",
             )
         }
         Ok(free) => Check::new(AREA, name, State::Good, format!("{} are free", size(free))),

@@ -336,7 +336,7 @@ fn doctor_says_where_the_model_is_and_whether_it_is_there() {
     assert_eq!(
         checked(&Tieline::new(), 0),
         [
-            row("model", "good", model, ""),
+            row("model", "missing", &format!("{model}; not asked for"), ""),
             row("key", "missing", unset, advice),
             row("endpoint", "missing", "not asked without a key", ""),
         ]
@@ -345,23 +345,40 @@ fn doctor_says_where_the_model_is_and_whether_it_is_there() {
     assert_eq!(
         checked(&Tieline::new().with("OPENAI_API_KEY", KEY), 0),
         [
-            row("model", "good", model, ""),
+            row("model", "missing", &format!("{model}; not asked for"), ""),
             row("key", "good", "OPENAI_API_KEY is set", ""),
-            row("endpoint", "good", "not asked; --online does", ""),
+            row("endpoint", "missing", "not asked; --online does", ""),
         ]
     );
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(ModelServer::start());
     let url = format!("{}/v1", server.url());
-    let local = format!("gpt-5.2-codex by openai at {url}");
+    let local = format!("gpt-5.2-codex by openai at {url}; the server does not list it");
+    let names = "name one that it lists with engine.model: gpt-5.5, claude-opus-5-5";
+    let good = row("endpoint", "good", "it answers, and has /responses", "");
     assert_eq!(
-        checked(&Tieline::new().with("OPENAI_BASE_URL", &url), 0),
+        checked(&Tieline::new().with("OPENAI_BASE_URL", &url), 1),
         [
-            row("model", "good", &local, ""),
+            row("model", "bad", &local, names),
             row("key", "good", "none is needed", ""),
-            row("endpoint", "good", "it answers", ""),
+            good.clone()
         ]
     );
+    let listed = format!("gpt-5.5 by openai at {url}; the server lists it");
+    let tieline =
+        Tieline::new().with_config("[engine]\nmodel = \"gpt-5.5\"\n").with("OPENAI_BASE_URL", &url);
+    assert_eq!(
+        checked(&tieline, 0),
+        [row("model", "good", &listed, ""), row("key", "good", "none is needed", ""), good]
+    );
+    // One that has neither a list nor the API.
+    let other = Refuser::new("404 Not Found", "application/json", "{}");
+    let found = checked(&Tieline::new().with("OPENAI_BASE_URL", &other.url), 1);
+    let model = format!("gpt-5.2-codex by openai at {}; the server lists no models", other.url);
+    assert_eq!(found[0], row("model", "missing", &model, ""));
+    let (_, state, detail, advice) = found.last().unwrap();
+    assert_eq!((state.as_str(), detail.as_str()), ("bad", "it answers, but has no /responses"));
+    assert!(advice.contains("/chat/completions"), "{advice}");
     let refuser = Refuser::new("401 Unauthorized", "application/json", "{}");
     let tieline = Tieline::new().with("OPENAI_BASE_URL", &refuser.url).with("OPENAI_API_KEY", KEY);
     let found = checked(&tieline, 1);

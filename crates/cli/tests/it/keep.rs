@@ -137,3 +137,14 @@ fn doctor_makes_the_store_private_again() {
         assert_eq!(mode & 0o077, 0, "{}", path.display());
     }
 }
+
+#[test]
+fn doctor_says_what_auto_takes_and_that_there_is_no_agent() {
+    let text = Tieline::new().run(&["doctor"]).succeeds().out;
+    assert!(text.contains("auto: takes the demo"), "{text}");
+    assert!(text.contains("there is no agent yet") && !text.contains("in order"), "{text}");
+    let tieline =
+        Tieline::new().with_claude("[ \"$1\" = --version ] && echo '9.9.9 (Claude Code)'");
+    let text = tieline.run(&["doctor"]).succeeds().out;
+    assert!(text.contains("auto: takes claude") && text.contains("in order"), "{text}");
+}

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
 use tieline_wire::responses::Request;
 use tokio::time::{sleep, timeout};
 
@@ -18,6 +18,9 @@ use super::retry::{Backoff, Retry, Wait};
 use super::secret::{Key, KeyTrouble, Secret};
 use super::{Provider, Stream};
 use crate::scripted::{Opening, Scripted};
+
+/// How much of a list of models is read.
+const LIST: usize = 1024 * 1024;
 
 /// How much of a refusal is read.
 const REFUSAL: usize = 64 * 1024;
@@ -133,27 +136,21 @@ impl Client {
         Ok(Question { client: self.clone(), asked, backoff, began: Instant::now() })
     }
 
-    /// Asks whether somebody is there who takes the key, within some time. Costs no tokens.
+    /// Looks whether somebody is there who speaks this API, and which models there are. The model is asked
+    /// nothing.
     ///
     /// # Errors
     /// When there is no answer, no key, or the key is refused.
-    pub async fn knock(&self, limit: Duration) -> Result<(), ModelError> {
-        let Inner { provider, way: Way::Http(http) } = &*self.0 else { return Ok(()) };
-        let key = http.key(provider)?;
-        let mut request = reqwest::Request::new(reqwest::Method::GET, url(provider, "models")?);
-        http.sign(provider, request.headers_mut(), key.as_ref())?;
-        let answer = match timeout(limit, http.http.execute(request)).await {
-            Ok(answer) => answer.map_err(ModelError::unsent)?,
-            Err(_) => {
-                let detail = format!("no answer within {} s", limit.as_secs_f64());
-                return Err(ModelError::Connect { why: Unreachable::Timeout, detail });
-            }
+    pub async fn knock(&self, limit: Duration) -> Result<Presence, ModelError> {
+        let Inner { provider, way: Way::Http(http) } = &*self.0 else {
+            return Ok(Presence { has_responses: true, models: None });
         };
-        match answer.status().as_u16() {
-            status @ (401 | 403) => Err(by_status(status, answer.headers(), b"", &http.scrub)),
-            // Not everybody has a list of models; whoever says so is there.
-            _ => Ok(()),
-        }
+        let (status, list) = http.probe(provider, Method::GET, "models", limit).await?;
+        // Not everybody has a list of models.
+        let models = (status == 200).then(|| listed(&list)).flatten();
+        // A request that says nothing is refused by whoever would understand one that does.
+        let (status, _) = http.probe(provider, Method::POST, "responses", limit).await?;
+        Ok(Presence { has_responses: !matches!(status, 404 | 405 | 501), models })
     }
 
     /// Whether the provider is on this machine.
@@ -165,7 +162,52 @@ impl Client {
     }
 }
 
+/// What a provider was found to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Presence {
+    /// It has the Responses API.
+    pub has_responses: bool,
+    /// The models it lists, if it lists any.
+    pub models: Option<Vec<String>>,
+}
+
 impl Http {
+    /// Asks for something without a word for a model, and gives the status and the beginning of the body.
+    async fn probe(
+        &self,
+        provider: &Provider,
+        method: Method,
+        what: &str,
+        limit: Duration,
+    ) -> Result<(u16, Vec<u8>), ModelError> {
+        let key = self.key(provider)?;
+        let mut request = reqwest::Request::new(method.clone(), url(provider, what)?);
+        if method == Method::POST {
+            request
+                .headers_mut()
+                .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            *request.body_mut() = Some("{}".into());
+        }
+        self.sign(provider, request.headers_mut(), key.as_ref())?;
+        let late = || {
+            let detail = format!("no answer within {} s", limit.as_secs_f64());
+            ModelError::Connect { why: Unreachable::Timeout, detail }
+        };
+        let answer = timeout(limit, self.http.execute(request)).await.map_err(|_| late())?;
+        let mut answer = answer.map_err(ModelError::unsent)?;
+        let status = answer.status().as_u16();
+        if let 401 | 403 = status {
+            return Err(by_status(status, answer.headers(), b"", &self.scrub));
+        }
+        let mut body = Vec::new();
+        while body.len() < LIST
+            && let Ok(Ok(Some(chunk))) = timeout(limit, answer.chunk()).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        Ok((status, body))
+    }
+
     fn key(&self, provider: &Provider) -> Result<Option<Secret>, ModelError> {
         Ok(match &self.key {
             Some(key) => key.clone()?,
@@ -204,7 +246,7 @@ impl Http {
             provider = %provider.name, model = %request.model, items = request.input.len(),
             bytes = body.len(), "the model is asked"
         );
-        let mut http = reqwest::Request::new(reqwest::Method::POST, self.url.clone());
+        let mut http = reqwest::Request::new(Method::POST, self.url.clone());
         *http.body_mut() = Some(body.into());
         let headers = http.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -339,6 +381,21 @@ impl fmt::Debug for Client {
 }
 
 /// The address of something of the API.
+/// The names in a list of models.
+fn listed(body: &[u8]) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct List {
+        data: Vec<Named>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Named {
+        id: String,
+    }
+    let list: List = serde_json::from_slice(body).ok()?;
+    let names: Vec<String> = list.data.into_iter().map(|model| model.id).collect();
+    (!names.is_empty()).then_some(names)
+}
+
 fn url(provider: &Provider, what: &str) -> Result<Url, ModelError> {
     let shown = provider.endpoint();
     let wrong = |why: &str| ModelError::Settings(format!("the URL {shown:?} of the model {why}"));
