@@ -11,8 +11,9 @@
 //! # Invariants
 //!
 //! * A call is in the journal, on disk, before its tool runs; after a crash it is not run again.
-//! * A task is one future. To interrupt it is to drop it: commands that ran for it are ended, and a
-//!   change of files that has begun is waited for. What the session knows of files is what is on disk.
+//! * A task is one future. To interrupt it is to drop it: the commands of its calls are ended, those it
+//!   left in the background go on until the session ends, and a change of files that has begun is waited
+//!   for. What the session knows of files is what is on disk.
 //! * Nothing of an answer that broke off is in the history, but calls that ran, with their outputs.
 //! * A command runs in the sandbox its terms ask for, or not at all.
 #![warn(missing_docs)]

@@ -1,7 +1,7 @@
-//! JSON-RPC over lines: what a message is, and who owes whom an answer.
+//! JSON-RPC over lines: what a message is, and which call an answer is for.
 //!
-//! The two peers number their requests independently and the numbers collide in practice, so the
-//! books are kept per direction: [`Calls`] for what we asked, [`Debts`] for what we were asked.
+//! The two peers number their requests independently and the numbers collide in practice, so
+//! [`Calls`] has only what we asked. What we were asked is kept by whoever answers it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -217,40 +217,5 @@ impl<T> Calls<T> {
     /// Nobody will answer any more: what was open, in no order.
     pub fn abandon(&mut self) -> Vec<T> {
         self.open.drain().map(|(_, purpose)| purpose).collect()
-    }
-}
-
-/// Requests of the peer that we owe an answer, each exactly one.
-#[derive(Debug)]
-pub struct Debts<K, T> {
-    open: HashMap<K, T>,
-}
-
-impl<K, T> Default for Debts<K, T> {
-    fn default() -> Self {
-        Self { open: HashMap::new() }
-    }
-}
-
-impl<K: Eq + Hash, T> Debts<K, T> {
-    /// Notes a request. A repeated id takes the place of the old request, which is given back.
-    pub fn owe(&mut self, id: K, what: T) -> Option<T> {
-        self.open.insert(id, what)
-    }
-
-    /// About to answer: `None` says that it was answered or withdrawn before, so nothing may be
-    /// written.
-    pub fn pay(&mut self, id: &K) -> Option<T> {
-        self.open.remove(id)
-    }
-
-    /// Looks at an open request.
-    pub fn get(&self, id: &K) -> Option<&T> {
-        self.open.get(id)
-    }
-
-    /// Everything still open, which is withdrawn by this.
-    pub fn forgive(&mut self) -> Vec<(K, T)> {
-        self.open.drain().collect()
     }
 }

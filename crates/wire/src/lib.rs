@@ -3,8 +3,8 @@
 //! # How it works
 //!
 //! Bytes go in, values come out. [`ndjson::Framer`] cuts a byte stream into lines in any chunking;
-//! [`jsonrpc`] tells the five sorts of JSON-RPC message apart and keeps the books on who owes whom
-//! an answer; [`claude`] is a typed view over one line of Claude Code's stream-json that borrows
+//! [`jsonrpc`] tells the five sorts of JSON-RPC message apart and finds the call that an answer
+//! is for; [`claude`] is a typed view over one line of Claude Code's stream-json that borrows
 //! from the line; [`markers`] reads and writes the `[PROGRESS]` lines and their like by which
 //! programs tell of their work in running text.
 //!
