@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tieline_engine::model::{Key, Provider};
+use tieline_engine::model::{Key, ModelError, Provider};
 use tieline_engine::scripted::{self, Playing};
 use tieline_engine::{Model, Settings};
 use tieline_event::{Failure, FailureCode, McpServer, McpTransport};
@@ -117,6 +117,14 @@ pub(crate) fn settings(config: &Config, data_dir: Option<&Path>) -> Result<Setti
         mcp_servers: servers(engine),
         provider,
     })
+}
+
+/// Whether there is a key, where one is needed.
+pub(crate) fn check_key(config: &Config) -> Result<(), Failure> {
+    let settings = settings(config, None)?;
+    let key = settings.provider.key.fetch(|name| std::env::var_os(name));
+    let explained = |why| ModelError::NoKey(why).explain(&settings.provider, &settings.model);
+    key.map(drop).map_err(explained)
 }
 
 fn provider(engine: &EngineConfig) -> Result<Provider, Failure> {

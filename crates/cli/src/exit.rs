@@ -28,7 +28,7 @@ Exit codes of tasks:
   0  complete
   1  failed: a turn failed, or the work does not pass its verification
   2  wrong usage: an id, a flag, a file that cannot be read
-  3  the agent cannot start
+  3  the agent cannot start: it is not there, or has no key or login
   4  stopped: cancelled, interrupted, or not done in time (wait)
   5  a question is open
   6  trouble with the store: busy, damaged, full
@@ -42,7 +42,7 @@ Exit codes:
   0  completed
   1  the turn failed
   2  wrong usage: flags, configuration, an unknown name
-  3  the agent cannot start
+  3  the agent cannot start: it is not there, or has no key or login
   4  interrupted
   5  an answer was needed and nobody was there to give it
   6  trouble with the store: busy, damaged, full
@@ -93,7 +93,9 @@ impl From<Status> for Exit {
 impl Exit {
     pub(crate) fn of_failure(code: FailureCode) -> Self {
         match code {
-            FailureCode::AgentNotFound | FailureCode::AgentCannotStart => Self::CannotStart,
+            FailureCode::AgentNotFound
+            | FailureCode::AgentCannotStart
+            | FailureCode::NotLoggedIn => Self::CannotStart,
             FailureCode::AnswerNeeded => Self::AnswerNeeded,
             FailureCode::Store => Self::Store,
             _ => Self::Failed,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::Access;
-use tieline_event::{ConversationKey, Prompt, Seq, Timestamp};
+use tieline_event::{ConversationKey, Kind, Prompt, Seq, Timestamp};
 use tieline_front::notify::Socket;
 use tieline_front::run::{self as front, Format, Layout, Look, OnRequest, Tasks, Tty, Voices};
 use tieline_front::sanitize::one_line;
@@ -18,12 +18,14 @@ use tokio::runtime::Runtime;
 use crate::agents::{Agents, is_codex};
 use crate::args::{FormatArg, Global, OnRequestArg, RunArgs};
 use crate::config::{self, Config};
+use crate::engine;
 use crate::error::{Error, chain};
 use crate::exit::Exit;
 use crate::policy::{self, Standing};
 use crate::print::tell;
 use crate::prompt;
 use crate::queue::{self, Waited};
+use crate::show::each_event;
 
 /// How long a stop by the terminal waits for writes that are under way.
 const STOP_LIMIT: Duration = Duration::from_secs(1);
@@ -93,7 +95,25 @@ impl Job {
             session: if args.fresh { Session::Fresh } else { Session::GoesOn },
             notify,
         };
-        turn.play(store.clone(), agents, limits(config, &agent, timeout))
+        let exit = turn.play(store.clone(), agents, limits(config, &agent, timeout))?;
+        if exit == Exit::CannotStart && after == Seq(0) && args.conversation.is_none() {
+            self.forget_start()?;
+        }
+        Ok(exit)
+    }
+
+    /// A conversation that nobody named and whose agent never said a word is of no use.
+    fn forget_start(&self) -> Result<(), Error> {
+        let mut n_said = 0;
+        each_event(&self.store, &self.key, |event| {
+            n_said += usize::from(matches!(event.kind, Kind::ItemCompleted(_)));
+            Ok(())
+        })?;
+        // The one is the prompt.
+        if n_said <= 1 {
+            self.store.delete(&self.key)?;
+        }
+        Ok(())
     }
 
     /// How to go on with a conversation.
@@ -137,6 +157,9 @@ impl Job {
         let change = policy::decide(args, standing, &name)?;
         // An agent that is not there is told before anything is written.
         agents.agent(&name, &cwd)?;
+        if name == "engine" {
+            engine::check_key(config)?;
+        }
         if let Some(why) = why {
             tell(&format!("tieline: agent {name} ({})", one_line(&why)));
         }

@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use crate::agents::Agents;
 use crate::args::{Global, TaskArgs, TaskCommand, TaskFormat, TaskRunArgs};
 use crate::config::{self, Config};
-use crate::engine::Own;
+use crate::engine::{self, Own};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::print::{print, tell};
@@ -177,6 +177,9 @@ impl Job<'_> {
         let name = args.agent.as_deref().or(config.agent.as_deref()).unwrap_or("auto");
         let (name, why) = agents.choose(name, &cwd)?;
         agents.agent(&name, &cwd)?;
+        if name == "engine" {
+            engine::check_key(config)?;
+        }
         if let Some(why) = why {
             tell(&format!("tieline: agent {name} ({why})"));
         }

@@ -77,8 +77,15 @@ fn told(outcome: &Outcome) -> Vec<&str> {
 /// A turn that fails.
 #[track_caller]
 fn fails(tieline: &Tieline, expected: &[&str]) -> Outcome {
-    let args = ["run", "--agent", "engine", "--model", "small", "--log", "trace", "hi"];
-    let outcome = tieline.run(&args).ends_with(1);
+    fails_with(1, tieline, expected)
+}
+
+#[track_caller]
+fn fails_with(code: i32, tieline: &Tieline, expected: &[&str]) -> Outcome {
+    let named = ["run", "--agent", "engine", "--model", "small", "--log", "trace"];
+    let fresh = format!("-c=k{}", tieline.rows().as_array().unwrap().len());
+    let args: Vec<&str> = named.into_iter().chain([fresh.as_str(), "hi"]).collect();
+    let outcome = tieline.run(&args).ends_with(code);
     assert_eq!(told(&outcome), expected, "{outcome:#?}");
     outcome
 }
@@ -117,15 +124,32 @@ fn keeps_the_key(tieline: &Tieline, outcome: &Outcome) {
 #[test]
 fn without_a_key_it_says_which_one() {
     let tieline = Tieline::new();
-    fails(
-        &tieline,
-        &[
-            "there is no key for openai: OPENAI_API_KEY is not set",
-            "set OPENAI_API_KEY to the provider's key, or write the key to a file of mode 0600 and \
-             name it in the configuration",
-        ],
-    );
-    assert_eq!(code(&tieline), "not_logged_in");
+    let told = [
+        "there is no key for openai: OPENAI_API_KEY is not set",
+        "set OPENAI_API_KEY to the provider's key, or write the key to a file of mode 0600 and name it in \
+         the configuration",
+    ];
+    for command in [&["run"][..], &["task", "run", "t1"]] {
+        let args = [command, &["--agent", "engine", "hi"]].concat();
+        let outcome = tieline.run(&args).ends_with(3);
+        assert!(told.iter().all(|it| outcome.err.contains(it)), "{}", outcome.err);
+        assert_eq!(tieline.rows().as_array().unwrap().len(), 0, "nothing has begun");
+    }
+}
+
+#[test]
+fn a_conversation_that_nobody_named_and_whose_agent_cannot_start_is_not_kept() {
+    let tieline = Tieline::new();
+    let program = tieline.program("broken", "");
+    std::fs::write(&program, "#!/no/such/interpreter\n").unwrap();
+    let tieline = tieline.with("TIELINE_CLAUDE", program);
+    let outcome = tieline.run(&["run", "--agent", "claude", "hi"]).ends_with(3);
+    assert_eq!(outcome.err.matches("cannot start").count(), 1, "{}", outcome.err);
+    assert!(outcome.err.contains("No such file or directory"), "{}", outcome.err);
+    assert!(!outcome.err.contains("go on"), "{}", outcome.err);
+    assert_eq!(tieline.rows().as_array().unwrap().len(), 0);
+    tieline.run(&["run", "--agent", "claude", "-c", "named", "hi"]).ends_with(3);
+    assert_eq!(tieline.rows()[0]["key"], "named");
 }
 
 #[test]
@@ -135,7 +159,8 @@ fn a_wrong_key_is_told_and_never_shown() {
     );
     let server = Refuser::new("401 Unauthorized", "application/json", &body);
     let tieline = Tieline::new().with("OPENAI_API_KEY", KEY).with("OPENAI_BASE_URL", &server.url);
-    let outcome = fails(
+    let outcome = fails_with(
+        3,
         &tieline,
         &[
             "openai does not accept the key",
@@ -163,11 +188,12 @@ fn a_wrong_key_is_told_and_never_shown() {
         format!("there is no key for own: the key in {path} can be read by others (mode 0644)"),
         format!("run `chmod 600 {path}`"),
     ];
-    fails(&tieline, &exposed.each_ref().map(String::as_str));
+    let outcome = tieline.run(&["run", "--agent", "engine", "hi"]).ends_with(3);
+    assert!(exposed.iter().all(|it| outcome.err.contains(it)), "{}", outcome.err);
     set_mode(&file, 0o600);
     let hint = format!("put a valid key into {path}");
     let expected = ["own does not accept the key", &hint, "  Incorrect API key provided: ***."];
-    let outcome = fails(&tieline, &expected);
+    let outcome = fails_with(3, &tieline, &expected);
     keeps_the_key(&tieline, &outcome);
 }
 

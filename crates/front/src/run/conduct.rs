@@ -370,7 +370,10 @@ impl<'a> Run<'a> {
         if self.has_screen() {
             self.face.err.push(b'\n');
         }
-        if let Some(first) = lines.first_mut() {
+        // Of an agent that was never there nothing goes on.
+        let never_was = [FailureCode::AgentNotFound, FailureCode::AgentCannotStart];
+        let goes_on = !matches!(ending, Ending::Failed(code) if never_was.contains(&code));
+        if let Some(first) = lines.first_mut().filter(|_| goes_on) {
             first.push_str(&format!(" · go on: {}", self.options.go_on));
         }
         for line in lines {
