@@ -138,6 +138,8 @@ pub enum FileFate {
     Deleted,
     /// It has another name.
     Renamed,
+    /// A program named it and did not say what happened to it.
+    Unknown,
 }
 
 /// How a task stopped.

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tieline_event::{Epoch, Event, Kind, Seq, TaskMarker, Timestamp};
+use tieline_event::{Epoch, Event, Kind, Seq, TaskMarker, Text, Timestamp};
 use tieline_front::json::escaped;
 use tieline_front::sanitize::one_line;
 use tieline_front::task::print::{Format, Tail};
@@ -87,11 +87,48 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     branch: Option<&'a str>,
     updated: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    files: Option<TaskMarker>,
+    #[serde(flatten)]
+    told: Told,
 }
 
-fn row<'a>(seen: &'a Seen, files: Option<TaskMarker>) -> Row<'a> {
+/// What the history of a task says about where it stands.
+#[derive(Default, Serialize)]
+struct Told {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<TaskMarker>,
+    /// Why it stopped before it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// What the agent said last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+}
+
+/// Reads the history of a task.
+fn told(store: &Store, id: &TaskId) -> Result<Told, Error> {
+    let mut told = Told::default();
+    let mut last = None;
+    each_event(store, id, Seq(0), &mut |event| match &event.kind {
+        Kind::TurnStarted(_) => told.reason = None,
+        Kind::TurnCompleted(end) if !end.text.is_empty() => last = Some(end.text.clone()),
+        Kind::TaskMarker(TaskMarker::Stopped { reason, .. }) => told.reason = Some(reason.clone()),
+        Kind::TaskMarker(marker @ TaskMarker::FilesModified { .. }) => {
+            told.files = Some(marker.clone());
+        }
+        _ => {}
+    })?;
+    let whole = |text: &Text| match text {
+        Text::Blob { blob, .. } => store.blob(&blob.sha256).ok().flatten(),
+        Text::Inline(_) => None,
+    };
+    told.message = last.map(|text| match whole(&text) {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        None => text.preview().to_owned(),
+    });
+    Ok(told)
+}
+
+fn row(seen: &Seen, told: Told) -> Row<'_> {
     let Seen { row, state, is_alive } = seen;
     Row {
         id: row.key.as_str(),
@@ -108,7 +145,7 @@ fn row<'a>(seen: &'a Seen, files: Option<TaskMarker>) -> Row<'a> {
         seconds: state.millis / 1000,
         branch: state.worktree.as_ref().map(|it| it.branch.as_str()),
         updated: row.updated,
-        files,
+        told,
     }
 }
 
@@ -122,7 +159,7 @@ pub(super) fn list(global: &Global, args: &TaskListArgs) -> Result<Exit, Error> 
     let store = open_store(global)?;
     let tasks = all(&store)?;
     if args.json {
-        let rows: Vec<Row<'_>> = tasks.iter().map(|seen| row(seen, None)).collect();
+        let rows: Vec<Row<'_>> = tasks.iter().map(|seen| row(seen, Told::default())).collect();
         print(&to_json(&rows)?)?;
         return Ok(Exit::Completed);
     }
@@ -148,9 +185,9 @@ pub(super) fn list(global: &Global, args: &TaskListArgs) -> Result<Exit, Error> 
 pub(super) fn show(global: &Global, args: &TaskShowArgs) -> Result<Exit, Error> {
     let store = open_store(global)?;
     let seen = look_at(&store, &args.id)?;
-    let files = last_files(&store, &args.id)?;
+    let told = told(&store, &args.id)?;
     if args.json {
-        print(&to_json(&row(&seen, files))?)?;
+        print(&to_json(&row(&seen, told))?)?;
         return Ok(Exit::Completed);
     }
     let Seen { row, state, .. } = &seen;
@@ -172,6 +209,12 @@ pub(super) fn show(global: &Global, args: &TaskShowArgs) -> Result<Exit, Error> 
     if !state.step.is_empty() {
         text.push_str(&format!("last: {}\n", one_line(&state.step)));
     }
+    if let Some(reason) = &told.reason {
+        text.push_str(&format!("stopped: {}\n", one_line(reason)));
+    }
+    if let Some(message) = &told.message {
+        text.push_str(&format!("the agent said: {}\n", one_line(message)));
+    }
     print(&text)?;
     for question in &state.questions {
         tail.marker(&question.marker());
@@ -179,7 +222,7 @@ pub(super) fn show(global: &Global, args: &TaskShowArgs) -> Result<Exit, Error> 
     if let Some(reason) = state.blocked.clone().filter(|_| state.status == Status::Blocked) {
         tail.marker(&TaskMarker::Blocked { reason, context: Vec::new() });
     }
-    if let Some(files) = files {
+    if let Some(files) = told.files {
         tail.marker(&files);
     }
     print(&tail.take())?;
@@ -291,6 +334,13 @@ pub(crate) fn address(seen: &Seen, letters: &[Letter]) -> Result<Vec<Letter>, Er
         return Err(Error::usage(format!("task {id} has no open question; it is {}", seen.word())));
     }
     let (given, left) = bound(letters.to_vec(), &seen.state.questions);
+    for letter in &given {
+        let Letter::Answer { question, text, .. } = letter else { continue };
+        let asked = seen.state.questions.iter().find(|it| Some(&it.id) == question.as_ref());
+        if let Some(why) = asked.and_then(|it| it.refuses(text)) {
+            return Err(Error::usage(why));
+        }
+    }
     match left.first() {
         None => Ok(given),
         Some(Letter::Answer { question: Some(question), .. }) => Err(Error::usage(format!(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tieline_front::task::foreign::{Foreign, Reading};
 use tieline_proc::{Env, Spec};
+use tokio::time::Instant;
 
 use super::format;
 use crate::args::{TaskParseArgs, TaskWatchArgs};
@@ -15,6 +16,9 @@ use crate::run::runtime;
 
 /// How long the error output of a program is waited for when its output is over.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// When nothing was said for so long, what was said is taken for whole.
+const QUIET: Duration = Duration::from_millis(500);
 
 /// How long a program has to end when it is asked to.
 const GRACE: Duration = Duration::from_millis(500);
@@ -77,6 +81,8 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
         let mut chunk = vec![0; CHUNK];
         // A program may close its output and go on, or end and leave it open to what it started.
         let mut is_open = true;
+        // A question may go on in the next line, or be over and wait for somebody.
+        let mut quiet_at = None;
         loop {
             tokio::select! {
                 biased;
@@ -85,8 +91,14 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
                     is_open = n > 0;
                     foreign.feed(chunk.get(..n).unwrap_or_default());
                     put(&foreign.take())?;
+                    quiet_at = Some(Instant::now() + QUIET);
                 }
                 _ = child.exited() => break,
+                () = until(quiet_at) => {
+                    quiet_at = None;
+                    foreign.pause();
+                    put(&foreign.take())?;
+                }
                 Some(piece) = next(&mut stderr) => {
                     // Nobody is left to be told when this fails.
                     io::stderr().write_all(&piece.bytes).ok();
@@ -111,6 +123,13 @@ pub(super) fn watch(args: &TaskWatchArgs) -> Result<Exit, Error> {
             std::process::exit(exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or(0)))
         }
         None => Ok(Exit::Failed),
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -182,11 +182,17 @@ fn what_is_fatal_is_told_on_stdout_with_a_code_of_its_own() {
     let failing = with_script("fail 500 the provider is down\n");
     let outcome = task(&failing, &["run", "t", "x"]).ends_with(1);
     assert!(outcome.out.starts_with("[BLOCKED] Task failed: "), "{outcome:?}");
+    let reason = status(&failing, "t")["reason"].as_str().unwrap().to_owned();
+    assert!(outcome.out.contains(&reason), "{reason}");
+    assert!(task(&failing, &["show", "t"]).succeeds().out.contains("stopped: "));
     assert!(!outcome.out.contains("CODEX_COMPLETE"));
 
     let never = with_script("say Done, I think.\n");
     let run = ["run", "t", "x", "--verify", "false", "--verify-tries", "1"];
     let outcome = task(&never, &run).ends_with(1);
+    let shown = status(&never, "t");
+    assert_eq!(shown["reason"], "the work did not pass 2 times");
+    assert_eq!(shown["message"], "Done, I think.");
     let expected = [
         "[TEST_RESULTS] false failed",
         "[TEST_RESULTS] false failed",
@@ -566,6 +572,26 @@ fn other_programs_that_speak_in_markers_are_understood() {
     assert_eq!(parsed.out, "[PROGRESS] x\n");
     tieline.run(&["task", "parse", "nowhere.log"]).ends_with(2);
     tieline.run(&["task", "watch", "--", "no-such-program"]).ends_with(2);
+}
+
+#[test]
+fn a_program_that_waits_for_an_answer_has_its_question_told() {
+    let tieline = Tieline::new();
+    let script = tieline.program(
+        "asker",
+        "printf '[QUESTION] Which?\n1. a\n2. b\n'; until [ -e answered ]; do sleep 0.02; done",
+    );
+    let mut child = tieline.spawn(&["task", "watch", "--format", "text", "--", &script]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut told = String::new();
+    // Told while the program still waits: otherwise this reads for ever.
+    while !told.contains("2. b") {
+        assert_ne!(out.read_line(&mut told).unwrap(), 0, "{told}");
+    }
+    std::fs::write(tieline.work().join("answered"), "").unwrap();
+    out.read_to_string(&mut told).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(told.contains("? q1: Which?") && !told.contains("task answer"), "{told}");
 }
 
 /// `TIELINE_CANCEL_MOMENTS` sets how many moments are tried.

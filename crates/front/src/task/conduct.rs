@@ -121,7 +121,7 @@ pub async fn run(
         epoch,
         core: Core::new(&workspace),
         workspace,
-        printer: Printer::new(options.format, options.look, id),
+        printer: Printer::new(options.format, options.look, Some(id)),
         output: Output::new(),
         subscription: conversation.subscribe(conversation.last_seq()),
         signals,

@@ -333,7 +333,7 @@ impl Core {
     /// every answer.
     ///
     /// # Errors
-    /// A sentence, when there is no such question.
+    /// A sentence, when there is no such question, or this is no answer to it.
     pub fn answer(
         &mut self,
         id: Option<&str>,
@@ -347,6 +347,9 @@ impl Core {
                 None => "no question is open".to_owned(),
             });
         };
+        if let Some(why) = state.questions.get(at).and_then(|question| question.refuses(text)) {
+            return Err(why);
+        }
         let question = state.questions.remove(at);
         let chosen = question.chosen(text).cloned();
         let words = chosen.as_ref().map_or_else(|| text.trim().to_owned(), |it| it.label.clone());
@@ -488,6 +491,7 @@ impl Asking<'_> {
                 options: numbered(labels),
                 context: context.clone(),
                 hash: format!("{hash} {}", question.id),
+                is_fixed: !question.options.is_empty() && !question.free_text && !question.multiple,
                 waits: Some(waits(Some(question.id.clone()))),
                 ..OpenQuestion::default()
             });

@@ -9,7 +9,7 @@ use tieline_event::{
 use tieline_wire::markers::{Change, Marker, Piece, Reader};
 
 use super::print::{Format, Tail};
-use super::state::{State, TaskId};
+use super::state::State;
 use crate::run::page::Look;
 
 pub use tieline_wire::markers::Reading;
@@ -33,13 +33,12 @@ pub struct Foreign {
 impl Foreign {
     /// In this form.
     pub fn new(format: Format, reading: Reading) -> Self {
-        let id: TaskId = "foreign".parse().expect("it is a plain word");
         Self {
             format,
             reader: Reader::new(reading),
             partial: Vec::new(),
             state: State::new(String::new()),
-            tail: Tail::new(format, Look::plain(), &id),
+            tail: Tail::of_program(format, Look::plain()),
             seq: Seq(0),
             text: Vec::new(),
         }
@@ -62,6 +61,14 @@ impl Foreign {
         let text = String::from_utf8_lossy(&bytes);
         let pieces = collect(|sink| self.reader.feed(&text, sink));
         self.hear(pieces);
+    }
+
+    /// Nothing was said for some time: what was heard is told, a question above all, because whoever asked
+    /// it may wait for an answer.
+    pub fn pause(&mut self) {
+        let pieces = collect(|sink| self.reader.pause(sink));
+        self.hear(pieces);
+        self.flush_text();
     }
 
     /// The input is over.
@@ -136,8 +143,8 @@ impl Foreign {
                         Change::Created => (FileFate::Created, None),
                         Change::Deleted => (FileFate::Deleted, None),
                         Change::Renamed { from } => (FileFate::Renamed, Some(from)),
-                        // A file in such a list was changed, if nothing else is said.
-                        Change::Modified | Change::Unknown => (FileFate::Modified, None),
+                        Change::Modified => (FileFate::Modified, None),
+                        Change::Unknown => (FileFate::Unknown, None),
                     };
                     TaskFile { path: file.path, change, from }
                 };

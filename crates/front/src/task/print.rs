@@ -35,7 +35,8 @@ const SHOWN: usize = 20;
 /// Collects what is to be written.
 pub(super) struct Printer {
     format: Format,
-    id: TaskId,
+    /// None of a program that is no task of ours.
+    id: Option<TaskId>,
     page: Page,
     writer: markers::Writer,
     pub(super) out: Vec<u8>,
@@ -43,10 +44,10 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new(format: Format, look: Look, id: &TaskId) -> Self {
+    pub(super) fn new(format: Format, look: Look, id: Option<&TaskId>) -> Self {
         Self {
             format,
-            id: id.clone(),
+            id: id.cloned(),
             // All of it is what was asked for: nothing goes to stderr.
             page: Page::new(Look { layout: Layout::Together, ..look }),
             writer: markers::Writer::default(),
@@ -56,8 +57,10 @@ impl Printer {
     }
 
     pub(super) fn entry(&mut self, entry: &Entry) {
-        if self.format == Format::Jsonl {
-            jsonl::push(entry, self.id.key(), &mut self.out);
+        if self.format == Format::Jsonl
+            && let Some(id) = &self.id
+        {
+            jsonl::push(entry, id.key(), &mut self.out);
         }
     }
 
@@ -83,7 +86,7 @@ impl Printer {
         match self.format {
             Format::Markers => {
                 let mut text = String::new();
-                for marker in to_wire(marker, &self.id) {
+                for marker in to_wire(marker, self.id.as_ref()) {
                     self.writer.marker(&marker, &mut text);
                 }
                 self.out.extend_from_slice(sanitize(&text).as_bytes());
@@ -113,10 +116,10 @@ impl Printer {
             n => format!(" · {n} open"),
         };
         let facts = format!(" · {}:{:02}{tokens}{asked}", seconds / 60, seconds % 60);
-        let room =
-            self.page.room(0).saturating_sub(facts.chars().count() + self.id.as_str().len() + 6);
+        let id = self.id.as_ref().map_or("", TaskId::as_str);
+        let room = self.page.room(0).saturating_sub(facts.chars().count() + id.len() + 6);
         let step = cut(&one_line(&state.step), room.max(10));
-        self.page.live(&format!("{} · {step}{facts}", self.id));
+        self.page.live(&format!("{id} · {step}{facts}"));
         self.page.take(&mut self.out, &mut self.err);
     }
 
@@ -156,7 +159,9 @@ impl Printer {
                     self.wrapped(Style::Plain, &label, &format!("  {}. ", option.number));
                 }
                 context.iter().for_each(|line| self.wrapped(Style::Dim, line, "  "));
-                self.put(Style::Dim, &format!("  {}", how_to_answer(&id, question)));
+                if let Some(id) = &id {
+                    self.put(Style::Dim, &format!("  {}", how_to_answer(id, question)));
+                }
             }
             TaskMarker::Blocked { reason, context } => {
                 self.put(Style::Bold, &format!("! blocked: {}", one_line(reason)));
@@ -202,13 +207,14 @@ fn file_line(file: &TaskFile) -> String {
         (FileFate::Deleted, _) => "deleted".to_owned(),
         (FileFate::Renamed, Some(from)) => format!("renamed from {from}"),
         (FileFate::Renamed, None) => "renamed".to_owned(),
+        (FileFate::Unknown, _) => return file.path.clone(),
     };
     format!("{} ({word})", file.path)
 }
 
 /// A word about a task as markers of the protocol. Whatever ends a task before it is done is a block
 /// there, so that who reads nothing else knows.
-pub fn to_wire(marker: &TaskMarker, id: &TaskId) -> Vec<Marker> {
+pub fn to_wire(marker: &TaskMarker, id: Option<&TaskId>) -> Vec<Marker> {
     let other = |name: &str, content: Vec<String>| Marker::Other { name: name.to_owned(), content };
     match marker {
         TaskMarker::Progress { text, .. } => vec![Marker::Progress(text.clone())],
@@ -219,7 +225,7 @@ pub fn to_wire(marker: &TaskMarker, id: &TaskId) -> Vec<Marker> {
                 description: it.description.as_ref().map(|text| short(text, TEXT)),
             });
             let mut context = context.clone();
-            context.push(how_to_answer(id, question));
+            context.extend(id.map(|id| how_to_answer(id, question)));
             let (text, options) = (text.clone(), options.collect());
             vec![Marker::Question(markers::Question { text, options, context })]
         }
@@ -232,6 +238,7 @@ pub fn to_wire(marker: &TaskMarker, id: &TaskId) -> Vec<Marker> {
                 (FileFate::Created, _) | (FileFate::Renamed, None) => markers::Change::Created,
                 (FileFate::Modified, _) => markers::Change::Modified,
                 (FileFate::Deleted, _) => markers::Change::Deleted,
+                (FileFate::Unknown, _) => markers::Change::Unknown,
                 (FileFate::Renamed, Some(from)) => markers::Change::Renamed { from: from.clone() },
             };
             let listed = files
@@ -274,7 +281,12 @@ pub struct Tail(Printer);
 impl Tail {
     /// In this form.
     pub fn new(format: Format, look: Look, id: &TaskId) -> Self {
-        Self(Printer::new(format, Look { live: false, ..look }, id))
+        Self(Printer::new(format, Look { live: false, ..look }, Some(id)))
+    }
+
+    /// Of a program that speaks in markers and is no task: nobody can answer it here.
+    pub fn of_program(format: Format, look: Look) -> Self {
+        Self(Printer::new(format, Look { live: false, ..look }, None))
     }
 
     /// An event of the task's conversation.

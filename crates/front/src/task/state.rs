@@ -153,6 +153,9 @@ pub struct OpenQuestion {
     /// The agent asks for leave to do something.
     #[serde(default)]
     pub leave: bool,
+    /// Nothing but one of the options is an answer.
+    #[serde(default)]
+    pub is_fixed: bool,
 }
 
 /// Where an agent waits for an answer.
@@ -176,6 +179,16 @@ impl OpenQuestion {
             context: self.context.clone(),
             request: self.waits.as_ref().map(|waits| waits.request.clone()),
         }
+    }
+
+    /// Why this is no answer to it, if it is none.
+    pub fn refuses(&self, answer: &str) -> Option<String> {
+        if !self.is_fixed || self.chosen(answer).is_some() {
+            return None;
+        }
+        let options = self.options.iter().map(|it| format!("{} {}", it.number, it.label));
+        let options = options.collect::<Vec<_>>().join(", ");
+        Some(format!("{:?} is no answer to {}; it has: {options}", answer.trim(), self.id))
     }
 
     /// The option that an answer names by number or label.

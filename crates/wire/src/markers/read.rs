@@ -66,6 +66,14 @@ impl Reader {
         self.fence = None;
     }
 
+    /// Nothing came for some time: hands out a marker that is whole if nothing more belongs to it. Lines
+    /// that come later are text.
+    pub fn pause(&mut self, mut sink: impl FnMut(Piece<'_>)) {
+        if self.line.is_empty() && !self.is_long {
+            self.end_block(&mut sink);
+        }
+    }
+
     fn take(&mut self, mut text: &str, sink: Sink<'_>) {
         while let Some((line, rest)) = text.split_once('\n') {
             text = rest;

@@ -82,7 +82,7 @@ impl Told {
             match out {
                 Out::Line(line) => writer.text(&line, &mut text),
                 Out::Marker(marker) => {
-                    to_wire(&marker, &id).iter().for_each(|it| writer.marker(it, &mut text));
+                    to_wire(&marker, Some(&id)).iter().for_each(|it| writer.marker(it, &mut text));
                 }
             }
         }
@@ -138,6 +138,28 @@ fn questions() -> Request {
         question("size", "How big?", &[]),
     ];
     asked("r2", RequestBody::Question { questions }, &[])
+}
+
+#[test]
+fn what_is_no_option_of_fixed_options_is_no_answer() {
+    let mut request = questions();
+    if let RequestBody::Question { questions } = &mut request.body {
+        questions.iter_mut().for_each(|question| question.free_text = false);
+    }
+    let (mut core, mut state) = (Core::new("/project"), State::new(String::new()));
+    ask(&request, &mut state, &mut Vec::new());
+    let mut answer =
+        |id: &str, text: &str| core.answer(Some(id), text, &mut state, &mut Vec::new());
+    let refused = answer("q1", "green").unwrap_err();
+    assert_eq!(refused, "\"green\" is no answer to q1; it has: 1 red, 2 blue");
+    assert_eq!(answer("q1", "Blue").unwrap(), None, "the other question is open");
+    // One without options takes any text.
+    let reply = answer("q2", "huge").unwrap().unwrap();
+    let answers = BTreeMap::from([
+        ("colour".to_owned(), vec!["blue".to_owned()]),
+        ("size".to_owned(), vec!["huge".to_owned()]),
+    ]);
+    assert_eq!(reply.answer, Answer::Answers { answers });
 }
 
 #[test]

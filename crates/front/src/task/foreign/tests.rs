@@ -59,3 +59,33 @@ fn strictly_only_the_start_of_a_line_counts() {
     let lenient = read(Format::Jsonl, Reading::Lenient, log, 100);
     assert_eq!(lenient.matches("task.marker").count(), 2);
 }
+
+#[test]
+fn a_question_is_told_after_a_pause_and_names_no_task() {
+    for format in [Format::Text, Format::Markers, Format::Jsonl] {
+        let mut foreign = Foreign::new(format, Reading::Lenient);
+        foreign.feed(b"[QUESTION] Which?\n1. a\n2. b\n");
+        assert_eq!(foreign.take(), "", "more options may come");
+        foreign.pause();
+        let told = foreign.take();
+        assert!(told.contains("Which?"), "{told}");
+        assert!(!told.contains("task answer"), "{told}");
+        // In the middle of a line nothing is whole.
+        foreign.feed(b"[QUESTION] Again?\n1. c");
+        foreign.pause();
+        assert_eq!(foreign.take(), "");
+        foreign.finish();
+        assert!(foreign.take().contains("Again?"));
+    }
+}
+
+#[test]
+fn of_a_file_of_which_nothing_is_said_nothing_is_told() {
+    let log = b"[FILES_MODIFIED]\n- a.rs\n- b.rs (deleted)\n";
+    let lines = read(Format::Jsonl, Reading::Spec, log, 100);
+    let event = Event::from_json(lines.lines().next().unwrap().as_bytes()).unwrap();
+    let Kind::TaskMarker(TaskMarker::FilesModified { files, .. }) = event.kind else { panic!() };
+    let fates: Vec<FileFate> = files.iter().map(|file| file.change).collect();
+    assert_eq!(fates, [FileFate::Unknown, FileFate::Deleted]);
+    assert!(read(Format::Markers, Reading::Spec, log, 100).contains("- a.rs\n"));
+}
