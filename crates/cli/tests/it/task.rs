@@ -1,7 +1,7 @@
 //! `tieline task`: what is told, answered, measured and remembered. The agent is a script.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -588,7 +588,7 @@ fn a_program_that_waits_for_an_answer_has_its_question_told() {
     while !told.contains("2. b") {
         assert_ne!(out.read_line(&mut told).unwrap(), 0, "{told}");
     }
-    std::fs::write(tieline.work().join("answered"), "").unwrap();
+    fs::write(tieline.work().join("answered"), "").unwrap();
     out.read_to_string(&mut told).unwrap();
     assert!(child.wait().unwrap().success());
     assert!(told.contains("? q1: Which?") && !told.contains("task answer"), "{told}");
