@@ -87,20 +87,9 @@ impl Scripted {
     }
 
     /// What it says next. `turns` are the places in the input where turns of the user begin, as far
-    /// as they are known; `nonce` tells its ids from those of any other answer.
-    ///
-    /// # Errors
-    /// The status and the words of a provider that does not answer.
-    pub(crate) fn answer(
-        &self,
-        request: &Request,
-        turns: &[usize],
-        nonce: u32,
-    ) -> Result<Answer, (u16, String)> {
-        if request.model != MODEL {
-            let model = &request.model;
-            return Err((404, format!("the model {model:?} does not exist, only {MODEL:?}")));
-        }
+    /// as they are known; `nonce` tells its ids from those of any other answer. It plays its script
+    /// under any model's name: programs that always name one can be tried with it.
+    pub(crate) fn answer(&self, request: &Request, turns: &[usize], nonce: u32) -> Answer {
         let effort = request.reasoning.as_ref().and_then(|it| it.effort.as_deref());
         let pause = match effort {
             _ if self.fast => Duration::ZERO,
@@ -108,7 +97,7 @@ impl Scripted {
             Some("high" | "xhigh") => PACE * 3,
             _ => PACE,
         };
-        Ok(Answer::new(self.play(request, turns), pause, nonce))
+        Answer::new(self.play(request, turns), pause, nonce)
     }
 
     fn play(&self, request: &Request, turns: &[usize]) -> Play {

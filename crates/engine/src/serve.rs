@@ -23,6 +23,7 @@ use crate::order::{Order, What};
 use crate::out::Out;
 use crate::outcomes::Outcomes;
 use crate::persona;
+use crate::scripted;
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::task::{self, End, Stop, Trouble, Work};
@@ -54,6 +55,7 @@ pub(crate) async fn serve(setup: Setup, pipe: Pipe) -> i32 {
         }
     };
     session.introduce().await;
+    session.tell_of_script("").await;
     session.listen_to_servers().await;
     while let Some(order) = inbox.next().await {
         if session.obey(order, &mut inbox).await == Flow::Leave {
@@ -150,7 +152,20 @@ impl Session {
             );
             self.shared.out.warn(id, why).await;
         }
+        let before = self.core.context.model.clone();
         self.core.context.apply(change);
+        if self.core.context.model != before {
+            self.tell_of_script(id).await;
+        }
+    }
+
+    /// Whoever asks a script for a model is told that there is none.
+    async fn tell_of_script(&self, id: &str) {
+        let model = &self.core.context.model;
+        if self.shared.settings.provider.script.is_some() && model != scripted::MODEL {
+            let why = format!("{model} is not asked here: the demo plays a script under any name");
+            self.shared.out.warn(id, why).await;
+        }
     }
 
     /// Does what is asked while nothing runs.

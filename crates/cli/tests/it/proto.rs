@@ -77,6 +77,20 @@ fn a_few_lines_on_stdin_are_a_session() {
     assert!(std::fs::read_to_string(tieline.work().join("hello.md")).unwrap().contains("finished"));
 }
 
+#[test]
+fn the_demo_takes_any_model_and_says_that_it_plays() {
+    let tieline = Tieline::new();
+    let configure = json!({"type": "configure_session", "model": "gpt-5.2-codex",
+        "approval_policy": "never", "sandbox_policy": {"type": "danger-full-access"}});
+    let input = [line("0", configure), turn("1", "hello")].concat();
+    let told = tieline.feed(&["proto", "--agent", "demo"], input.as_bytes()).succeeds();
+    let lines = told.lines();
+    assert_eq!(lines[0]["msg"]["model"], "gpt-5.2-codex", "{lines:?}");
+    assert_eq!(*kinds(&lines).last().unwrap(), "task_complete");
+    assert!(kinds(&lines).contains(&"patch_apply_end"), "{lines:?}");
+    assert!(told.out.contains("plays a script"), "{}", told.out);
+}
+
 /// Editors written in JavaScript give sockets, shells give pipes and files.
 #[test]
 fn stdin_and_stdout_may_be_files_or_sockets_and_stay_as_they_are() {

@@ -302,7 +302,7 @@ async fn play(
 ) -> Result<Stream, ModelError> {
     // Each hasher of the standard library begins with a random state.
     let nonce = RandomState::new().build_hasher().finish() as u32;
-    let mut answer = script.answer(request, turns, nonce).map_err(refusal)?;
+    let mut answer = script.answer(request, turns, nonce);
     loop {
         match answer.open() {
             Opening::Pause(time) => sleep(time).await,

@@ -84,7 +84,7 @@ impl Stage {
     fn answer(&mut self) -> bool {
         self.nonce += 1;
         let request = self.request();
-        let mut answer = self.scripted.answer(&request, &self.turns, self.nonce).unwrap();
+        let mut answer = self.scripted.answer(&request, &self.turns, self.nonce);
         loop {
             match answer.open() {
                 Opening::Ready => break,
@@ -553,7 +553,7 @@ fn a_summary_and_a_review_have_words_of_their_own() {
     let mut stage = Stage::new("say one\n---\nsay two");
     stage.says("a");
     let words = |request: &Request| -> String {
-        let mut answer = stage.scripted.answer(request, &[], 1).unwrap();
+        let mut answer = stage.scripted.answer(request, &[], 1);
         assert_eq!(answer.open(), Opening::Ready);
         answer.map(|cue| format!("{cue:?}")).collect()
     };
@@ -581,7 +581,7 @@ fn the_effort_is_the_time_between_words() {
         let effort = effort.map(str::to_owned);
         let reasoning = Some(ReasoningOptions { effort, summary: None });
         let request = Request { reasoning, ..stage.request() };
-        let mut answer: Answer = stage.scripted.answer(&request, &[], 1).unwrap();
+        let mut answer: Answer = stage.scripted.answer(&request, &[], 1);
         answer.open();
         answer
             .map(|cue| match cue {
@@ -595,17 +595,21 @@ fn the_effort_is_the_time_between_words() {
 }
 
 #[test]
-fn another_model_is_not_there() {
+fn it_plays_under_any_models_name() {
     let stage = Stage::new("say hi");
-    let request = Request { model: "opus".to_owned(), ..stage.request() };
-    let (status, words) = stage.scripted.answer(&request, &[], 1).unwrap_err();
-    assert_eq!((status, words.contains("opus")), (404, true));
+    let events = |model: &str| {
+        let request = Request { model: model.to_owned(), ..stage.request() };
+        let mut answer = stage.scripted.answer(&request, &[], 1);
+        answer.open();
+        answer.count()
+    };
+    assert_eq!(events("opus"), events(crate::scripted::MODEL));
 }
 
 #[test]
 fn the_events_are_those_of_a_provider() {
     let stage = Stage::new("say Hi you\nusage 3 4\nthink Hm.\nrun ls");
-    let mut answer = stage.scripted.answer(&stage.request(), &[], 0xab).unwrap();
+    let mut answer = stage.scripted.answer(&stage.request(), &[], 0xab);
     answer.open();
     let events: Vec<String> = answer
         .filter_map(|cue| match cue {
