@@ -280,6 +280,7 @@ pub(super) fn wait(global: &Global, args: &TaskWaitArgs) -> Result<Exit, Error> 
             };
             return Ok(status.into());
         }
+        // One whose answer has come stands so until its turn begins.
         if seen.state.status == Status::Question && !seen.state.questions.is_empty() {
             return Ok(Exit::AnswerNeeded);
         }
@@ -348,8 +349,9 @@ pub(crate) fn address(seen: &Seen, letters: &[Letter]) -> Result<Vec<Letter>, Er
             open.join(", ")
         ))),
         Some(Letter::Answer { text, .. }) => Err(Error::usage(format!(
-            "task {id} has {} open questions; {text:?} is for none of them",
-            open.len()
+            "task {id} has {} open questions; say which {text:?} is for, as {}=…",
+            open.len(),
+            open.join("=… or ")
         ))),
         Some(Letter::Cancel { .. }) => Ok(given),
     }

@@ -596,7 +596,14 @@ impl Work<'_> {
             None => self.typed = None,
             Some(line) if line.trim().is_empty() => {}
             Some(line) => {
-                if let Letter::Answer { question, text, .. } = Letter::answer(&line) {
+                let (given, left) = bound(vec![Letter::answer(&line)], &self.state.questions);
+                for letter in given.into_iter().chain(left) {
+                    let Letter::Answer { question, text, hash } = letter else { continue };
+                    let is_unclear = hash.is_none() && question.is_none();
+                    if is_unclear && !self.state.questions.is_empty() {
+                        self.printer.remark("several questions are open: write q1=… for the first");
+                        continue;
+                    }
                     self.answer(question.as_deref(), &text).await?;
                 }
             }

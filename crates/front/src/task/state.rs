@@ -278,11 +278,15 @@ impl Letter {
 }
 
 /// Gives each answer the question that is open now: those that name none are for the open ones, the
-/// oldest first. Gives those back that are for none.
+/// oldest first, unless one of several asks for leave. Gives those back that are for none.
 pub fn bound(letters: Vec<Letter>, questions: &[OpenQuestion]) -> (Vec<Letter>, Vec<Letter>) {
     let names = |letter: &Letter, id: &str| matches!(letter, Letter::Answer { question: Some(it), .. } if it == id);
     let is_named = |it: &&OpenQuestion| letters.iter().any(|letter| names(letter, &it.id));
-    let unnamed: Vec<&OpenQuestion> = questions.iter().filter(|it| !is_named(it)).collect();
+    let mut unnamed: Vec<&OpenQuestion> = questions.iter().filter(|it| !is_named(it)).collect();
+    // Nobody can tell which of several a yes without a name was meant for.
+    if unnamed.len() > 1 && unnamed.iter().any(|it| it.leave) {
+        unnamed.clear();
+    }
     let mut unnamed = unnamed.into_iter();
     let (mut given, mut left) = (Vec::new(), Vec::new());
     for letter in letters {

@@ -113,6 +113,9 @@ fn an_answer_is_bound_to_what_was_asked_when_it_was_given() {
     let mut state = State::new("do it".to_owned());
     state.ask(open("a", true, true));
     state.ask(open("b", false, false));
+    // Which of two a yes is for is not guessed where one of them is about leave.
+    let unclear = vec![Letter::answer("1")];
+    assert_eq!(bound(unclear.clone(), &state.questions), (Vec::new(), unclear));
     let texts = ["q2=x", "1", "2"].map(Letter::answer).to_vec();
     let (given, left) = bound(texts, &state.questions);
     let hashes: Vec<_> = given
