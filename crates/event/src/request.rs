@@ -80,7 +80,7 @@ pub struct Approval {
     pub suggestions: Vec<Json>,
     /// How far a yes reaches, as far as that is known.
     #[serde(default, skip_serializing_if = "Bounds::is_unknown")]
-    pub bounds: Bounds,
+    pub bounds: Box<Bounds>,
     /// Why it is asked, in tieline's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

@@ -14,6 +14,9 @@ use crate::{Fetch, whole};
 #[cfg(test)]
 mod tests;
 
+/// Tools that do what is shown of them and nothing else.
+const PLAIN: [&str; 5] = ["command", "Bash", "patch", "files", "write"];
+
 /// Characters of a title; of a longer one the whole comes apart.
 const TITLE: usize = 200;
 
@@ -186,7 +189,9 @@ impl Review {
             self.text(Some(format!("{what} {}", name(path))), "");
         }
         approval.changes.iter().for_each(|change| self.change(change, fetch));
-        if approval.command.is_none() && approval.changes.is_empty() {
+        // A tool of somebody's with a command in its input is no shell.
+        let is_plain = approval.command.is_some() || !approval.changes.is_empty();
+        if !is_plain || !PLAIN.contains(&approval.tool.as_str()) {
             self.text(Some(format!("with the tool {}", name(&approval.tool))), "");
         }
         for input in approval.input.iter().chain(&approval.given) {
@@ -248,8 +253,11 @@ impl Review {
 
     /// What a yes that lasts brings with it.
     fn lasting(&mut self, request: &Request, approval: &Approval) {
-        let lasts =
-            |it: &Choice| matches!(it.kind, ChoiceKind::AllowSession | ChoiceKind::AllowAlways);
+        // The engine writes none down for the session.
+        let lasts = |it: &Choice| match it.kind {
+            ChoiceKind::AllowSession => approval.bounds.held.is_none(),
+            kind => kind == ChoiceKind::AllowAlways,
+        };
         if approval.suggestions.is_empty() || !request.options.iter().any(lasts) {
             return;
         }
@@ -258,7 +266,7 @@ impl Review {
             Some(_) => ", and what it allows runs outside of the sandbox",
             None => "",
         };
-        let head = format!("a yes that lasts adds this rule{outside}:");
+        let head = format!("a yes that lasts may add these rules{outside}:");
         let rules: Vec<&str> = approval.suggestions.iter().map(Json::as_str).collect();
         self.text(Some(head), &rules.join("\n"));
     }

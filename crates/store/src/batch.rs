@@ -47,6 +47,7 @@ pub struct NewEvent {
 
 /// What happened to a request.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a batch has few of them, and most open a request")]
 pub enum RequestChange {
     /// The agent asked.
     Open {

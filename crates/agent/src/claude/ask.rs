@@ -120,7 +120,7 @@ fn approval(
         path: path.or_else(|| request.blocked_path.as_deref().map(str::to_owned)),
         input: request.input.map(Json::from_raw),
         suggestions: suggestions.iter().map(|raw| Json::from_raw(raw)).collect(),
-        bounds: Bounds { held, ..Bounds::default() },
+        bounds: Bounds { held, ..Bounds::default() }.into(),
         ..Approval::default()
     };
     (title, RequestBody::Approval(approval), options)

@@ -156,7 +156,8 @@ fn command(asked: &ApprovalRequest<'_>, item: Option<&Item>) -> Parts {
             host: connection.map(|it| it.host.clone()),
             permissions: more.map(Json::from_raw),
             ..Bounds::default()
-        },
+        }
+        .into(),
         ..approval("command")
     });
     let mut request = request(title, asked.reason.as_deref().map(str::to_owned), body);
@@ -206,7 +207,7 @@ fn files(asked: &ApprovalRequest<'_>, what: What, known: Option<&Item>) -> Parts
     let body = RequestBody::Approval(Approval {
         path: changes.first().map(|change| change.path.clone()),
         changes,
-        bounds: Bounds { opens, ..Bounds::default() },
+        bounds: Bounds { opens, ..Bounds::default() }.into(),
         ..approval("files")
     });
     (item, what, request(title, reason, body))
@@ -217,7 +218,7 @@ fn permissions(asked: &ApprovalRequest<'_>) -> Parts {
         asked.permissions.map(ToOwned::to_owned).unwrap_or_else(|| RawValue::NULL.to_owned());
     let body = RequestBody::Approval(Approval {
         cwd: asked.cwd.as_deref().map(str::to_owned),
-        bounds: Bounds { permissions: Some(Json::from_raw(&wanted)), ..Bounds::default() },
+        bounds: Bounds { permissions: Some(Json::from_raw(&wanted)), ..Bounds::default() }.into(),
         ..approval("permissions")
     });
     let reason = asked.reason.as_deref().map(str::to_owned);

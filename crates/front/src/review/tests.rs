@@ -28,7 +28,8 @@ fn where_a_command_runs_and_how_far_it_reaches_is_said_in_our_words() {
         tool: "command".into(),
         command: Some("ls src\u{1b}]x; touch /tmp/x\n# in the sandbox".into()),
         cwd: Some("/var/tmp".into()),
-        bounds: Bounds { held: Some(Held::Nothing), network: Some(true), ..Bounds::default() },
+        bounds: Bounds { held: Some(Held::Nothing), network: Some(true), ..Bounds::default() }
+            .into(),
         why: Some("it is to run outside of the sandbox".into()),
         ..Approval::default()
     };
@@ -44,7 +45,8 @@ fn where_a_command_runs_and_how_far_it_reaches_is_said_in_our_words() {
               runs OUTSIDE of the sandbox, WITH the network
               asked because it is to run outside of the sandbox"#]],
     );
-    let bounds = Bounds { is_retry: true, network: Some(false), ..approval.bounds.clone() };
+    let bounds =
+        Bounds { is_retry: true, network: Some(false), ..(*approval.bounds).clone() }.into();
     check(
         &request(Approval { cwd: Some("/w".into()), bounds, why: None, ..approval }),
         expect![[r#"
@@ -82,9 +84,9 @@ fn every_file_of_a_patch_is_named_and_every_line_of_it_shown() {
         },
         change("/etc/\u{202e}x", ChangeKind::Delete),
     ];
-    let bounds = Bounds { opens: Some("/etc".into()), ..Bounds::default() };
+    let bounds = Bounds { opens: Some("/etc".into()), ..Bounds::default() }.into();
     check(
-        &request(Approval { changes, bounds, ..Approval::default() }),
+        &request(Approval { tool: "patch".into(), changes, bounds, ..Approval::default() }),
         expect![[r#"
             ? Run ls src
               add "a b.rs"
@@ -124,7 +126,8 @@ fn what_a_tool_is_given_is_shown_whole_and_cannot_pass_for_words_of_ours() {
         bounds: Bounds {
             permissions: Json::from_text(r#"{"fs":"all"}"#.into()).ok(),
             ..Bounds::default()
-        },
+        }
+        .into(),
         ..Approval::default()
     };
     let lasting =
@@ -145,12 +148,25 @@ fn what_a_tool_is_given_is_shown_whole_and_cannot_pass_for_words_of_ours() {
               | list: [1,{"a":"\u001b"}]
               and with these permissions besides:
               | {"fs":"all"}
-              a yes that lasts adds this rule:
+              a yes that lasts may add these rules:
               | {"rule":"Bash(*)"}
               the agent says:
               | List the source files
               runs as the agent's own rules allow; tieline does not hold it"#]],
     );
+}
+
+#[test]
+fn a_tool_with_a_command_in_its_input_does_not_pass_for_a_shell() {
+    let approval = Approval {
+        tool: "mcp__evil__run".into(),
+        command: Some("ls".into()),
+        input: Some(Json::from_text(r#"{"command":"ls"}"#.into()).unwrap()),
+        ..Approval::default()
+    };
+    let review = review(&request(approval), Some("/w"), &mut |_| None);
+    let rows = review.rows(&Room::boundless(80)).rows;
+    assert!(rows.contains(&"  with the tool mcp__evil__run".to_owned()), "{rows:?}");
 }
 
 #[test]
@@ -220,9 +236,10 @@ fn is_marked(rows: &str, field: &str) {
 fn what_has_no_room_is_counted_and_nothing_of_ours_is_left_out() {
     let lines: Vec<String> = (0..500).map(|n| format!("line {n}")).collect();
     let approval = Approval {
+        tool: "command".into(),
         command: Some(lines.join("\n")),
         cwd: Some("/var/tmp".into()),
-        bounds: Bounds { held: Some(Held::Nothing), ..Bounds::default() },
+        bounds: Bounds { held: Some(Held::Nothing), ..Bounds::default() }.into(),
         ..Approval::default()
     };
     let review = review(&request(approval), Some("/w"), &mut |_| None);

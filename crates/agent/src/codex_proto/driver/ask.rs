@@ -135,7 +135,7 @@ fn besides(it: Option<&sqeq::Besides<'_>>) -> Approval {
     };
     let is_retry = it.retry == Some(true);
     Approval {
-        bounds: Bounds { held, network: it.network, is_retry, ..Bounds::default() },
+        bounds: Bounds { held, network: it.network, is_retry, ..Bounds::default() }.into(),
         why: it.why.as_deref().map(str::to_owned),
         ..Approval::default()
     }
@@ -206,7 +206,7 @@ impl ProtoDriver {
             ..besides(it.tieline.as_ref())
         };
         let opens = it.grant_root.as_deref().map(str::to_owned);
-        let bounds = Bounds { opens, ..approval.bounds };
+        let bounds = Box::new(Bounds { opens, ..*approval.bounds });
         let approval = Approval { bounds, ..approval };
         let item = self.call_begins(&it.call_id, ItemBody::FileChange { changes }, ledger);
         let id = self.approval_id(submission, &it.call_id, None);
