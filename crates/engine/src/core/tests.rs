@@ -87,7 +87,7 @@ async fn a_fork_goes_on_from_an_answer_before_it() {
     assert_eq!(forked.items.len(), 2);
     // As its own journal has it.
     let forked = old().fork("t".to_owned(), Scribe::none());
-    let kept = vec![
+    let kept = [
         Entry::Began { version: VERSION },
         Entry::Compacted(forked.items.clone()),
         Entry::Forked { turns: forked.turns.clone(), marks: forked.marks.clone() },
