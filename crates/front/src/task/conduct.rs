@@ -157,7 +157,11 @@ pub async fn run(
     work.printer.finish();
     work.flush().await;
     if work.stopped == Some(Stopped::OutputGone) {
-        ended = ended.map(|_| Ending::OutputGone);
+        ended = ended.map(|ended| match ended {
+            // Somebody stopped it before, and may well have closed the output too.
+            Ending::Interrupted | Ending::Stands(Status::Cancelled) => ended,
+            _ => Ending::OutputGone,
+        });
     }
     match timeout(CLOSING, conversation.close()).await {
         Ok(Ok(()) | Err(tieline_hub::Error::Closed)) => {}
