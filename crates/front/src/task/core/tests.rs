@@ -147,7 +147,8 @@ fn what_is_no_option_of_fixed_options_is_no_answer() {
         questions.iter_mut().for_each(|question| question.free_text = false);
     }
     let (mut core, mut state) = (Core::new("/project"), State::new(String::new()));
-    ask(&request, &mut state, &mut Vec::new());
+    let asking = Asking { task: "t", workspace: "/project" };
+    asking.ask(&request, &mut state, &mut |_| None, &mut Vec::new());
     let mut answer =
         |id: &str, text: &str| core.answer(Some(id), text, &mut state, &mut Vec::new());
     let refused = answer("q1", "green").unwrap_err();
