@@ -494,11 +494,9 @@ impl Work<'_> {
         if !self.printer.err.is_empty() {
             complain(&mut self.printer.err);
         }
-        if written.is_err() {
-            if self.stopped.replace(Stopped::OutputGone).is_none() {
-                // A turn that is over needs no word.
-                self.conversation.interrupt().await.ok();
-            }
+        if written.is_err() && self.stopped.replace(Stopped::OutputGone).is_none() {
+            // A turn that is over needs no word.
+            self.conversation.interrupt().await.ok();
         }
     }
 
