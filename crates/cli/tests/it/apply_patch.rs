@@ -211,6 +211,7 @@ fn contents(tieline: &Tieline) -> Vec<(String, String)> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // a shell sets the limit for the program under test
 fn a_patch_of_a_thousand_files_needs_few_descriptors() {
     let tieline = yard_of_many();
     // The text is longer than an argument may be.
@@ -245,6 +246,7 @@ fn names_below(base: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // the test kills what it starts
 fn a_patch_whose_process_is_killed_is_ended_by_the_next_one() {
     let before = contents(&yard_of_many());
     // Killed when so many of its files are there: the record alone, some contents, changed places.

@@ -266,7 +266,7 @@ fn a_trouble_with_the_setup_is_told_with_what_to_do() {
             "codex-exec",
             "0.166.0",
             failed("0.166.0/http401.out.jsonl"),
-            1,
+            3,
             ["codex login", "OPENAI_API_KEY"],
         ),
         (
@@ -280,7 +280,7 @@ fn a_trouble_with_the_setup_is_told_with_what_to_do() {
             "codex-exec",
             "0.166.0",
             stderr("Error: Missing environment variable: `SOME_KEY`."),
-            1,
+            3,
             ["SOME_KEY", "pass"],
         ),
         (

@@ -69,7 +69,7 @@ fn append_segments(bench: &Bench, lease: &Lease, from: Timestamp) {
         frames.append(Direction::Out, ts, &bytes);
         next = frames.next();
         let batch = Batch { frames, ..Batch::default() };
-        bench.store.append_blocking(lease, batch).wait().unwrap();
+        bench.store.append_blocking(lease, batch).wait().expect("the store takes it");
     }
 }
 

@@ -65,7 +65,7 @@ fn what_is_remembered_is_read_again() {
 
 fn open(hash: &str, leave: bool, waits: bool) -> OpenQuestion {
     let option = |number: u32, label: &str| TaskOption {
-        number: number.into(),
+        number,
         label: label.to_owned(),
         description: None,
     };
