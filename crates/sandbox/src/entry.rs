@@ -73,14 +73,16 @@ pub fn set_helper_program(program: PathBuf) {
     drop(HELPER.set(program));
 }
 
-/// Through the link of our own process and not through the path where the system has one: an update
-/// replaces the file behind the path, and the helper must be of the version that wrote the policy.
+/// Through a link of the process that starts it and not through the path where the system has one: an
+/// update replaces the file behind the path, and the helper must be of the version that wrote the
+/// policy. It is not a link of ours, which others may not follow when we keep our environment and
+/// memory to ourselves: whoever starts the helper is this same program.
 pub(crate) fn own_program() -> std::io::Result<PathBuf> {
     if let Some(program) = HELPER.get() {
         return Ok(program.clone());
     }
     if cfg!(target_os = "linux") {
-        return Ok(format!("/proc/{}/exe", std::process::id()).into());
+        return Ok("/proc/self/exe".into());
     }
     std::env::current_exe()
 }

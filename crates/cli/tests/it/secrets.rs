@@ -62,6 +62,16 @@ fn whoever_has_no_privileges_runs_commands_in_the_sandbox_all_the_same() {
     let demo = unprivileged(&tieline, &["demo", "--format", "jsonl"]);
     let outcome = run(demo).ends_with(0);
     assert!(outcome.out.contains("turn.completed"), "{}", outcome.out);
+    let commands: Vec<serde_json::Value> = outcome
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|line: &serde_json::Value| {
+            line["kind"] == "item.completed" && line["data"]["type"] == "command"
+        })
+        .collect();
+    assert!(!commands.is_empty(), "{}", outcome.out);
+    assert!(commands.iter().all(|it| it["data"]["exit_code"] == 0), "{commands:?}");
     let doctor = run(unprivileged(&tieline, &["doctor", "--json"]));
     let report: serde_json::Value = serde_json::from_str(&doctor.out).unwrap();
     let bad: Vec<_> = report["checks"]

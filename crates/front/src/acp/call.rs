@@ -312,9 +312,10 @@ impl Face {
 }
 
 impl Seen {
-    /// What was shown last is not how the call looks; the next look at it tells all of it.
+    /// What was shown last is not how the call looks; the next look at it tells all of it. The place
+    /// stays: the question may know one that the call does not.
     pub(super) fn forget(&mut self) {
-        (self.title, self.content, self.places, self.input) = (0, 0, 0, 0);
+        (self.title, self.content, self.input) = (0, 0, 0);
     }
 }
 
