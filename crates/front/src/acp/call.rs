@@ -10,9 +10,9 @@ use tieline_event::{
     Text, ToolClass,
 };
 use tieline_wire::acp::schema::{
-    self, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ImageContent, ResourceLink,
-    Terminal, TextContent, TextResourceContents, ToolCall, ToolCallContent, ToolCallLocation,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    self, ContentBlock, Diff, EmbeddedResource, EmbeddedResourceResource, ImageContent,
+    ResourceLink, Terminal, TextContent, TextResourceContents, ToolCall, ToolCallContent,
+    ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
 };
 
 use super::diff;
@@ -236,16 +236,21 @@ impl Face {
     }
 
     /// What somebody is to decide about, in place of whatever else there is to show: these rows, and
-    /// those of the changes as diffs that hide nothing.
+    /// those of the changes as diffs that hide nothing. Where the question has none of its own, the
+    /// call's diffs stay if everything in them can be seen.
     pub(super) fn decided(
         &mut self,
         rows: &[String],
-        changes: &[FileChange],
+        changes: Option<&[FileChange]>,
         workspace: &Path,
         fetch: &mut Fetch<'_>,
     ) {
-        let (diffs, _) = diff::diffs(changes, workspace, fetch);
-        self.content.retain(|it| matches!(it, ToolCallContent::Terminal(_)));
+        let (diffs, _) = diff::diffs(changes.unwrap_or_default(), workspace, fetch);
+        self.content.retain(|it| match it {
+            ToolCallContent::Terminal(_) => true,
+            ToolCallContent::Diff(diff) => changes.is_none() && is_plain_diff(diff),
+            _ => false,
+        });
         self.content.insert(0, text_content(fenced(&rows.join("\n"))));
         self.content.extend(diffs);
         self.places.retain(|place| place.path.to_str().is_some_and(is_plain));
@@ -509,6 +514,13 @@ fn is_plain(text: &str) -> bool {
     let is_short = text.split('\n').zip(&lines).all(|(line, it)| line.len() - it.len() < BLANK);
     let text = lines.join("\n");
     is_short && visible::text(&text) == text.strip_suffix('\n').unwrap_or(&text)
+}
+
+/// Whether everything in a diff can be seen.
+fn is_plain_diff(diff: &Diff) -> bool {
+    diff.path.to_str().is_some_and(|path| visible::line(path) == path)
+        && diff.old_text.as_deref().is_none_or(is_plain)
+        && is_plain(&diff.new_text)
 }
 
 /// Whether a client may show what changes as a diff of its own.

@@ -454,7 +454,8 @@ impl Mapper {
                 }
                 if let RequestBody::Approval(approval) = &request.body {
                     let (rows, diffs) = decided(key, request, approval, &self.workspace, fetch);
-                    face.decided(&rows, &diffs, &self.workspace, fetch);
+                    let diffs = Some(diffs.as_slice()).filter(|_| !approval.changes.is_empty());
+                    face.decided(&rows, diffs, &self.workspace, fetch);
                     call.seen.forget();
                 }
                 face.whole()

@@ -265,7 +265,7 @@ fn a_question_about_nothing_shown_creates_what_it_is_about() {
         reason: "the turn ended".into(),
     });
     expect![[r#"
-        {"sessionUpdate":"tool_call_update","toolCallId":"request-r1","status":"failed","title":"rm","content":[],"locations":[],"rawInput":{"command":"rm"}}
+        {"sessionUpdate":"tool_call_update","toolCallId":"request-r1","status":"failed","title":"rm","content":[],"rawInput":{"command":"rm"}}
     "#]]
     .assert_eq(&play(&mut mapper, &[happens(resolved)]));
 }
