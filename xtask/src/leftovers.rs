@@ -61,7 +61,7 @@ mod linux {
             adopt().unwrap();
             // It closes its output when it is what it will be: one that is becoming another program
             // has no command line for a moment.
-            let script = "setsid sh -c 'echo ready; exec >&-; kill -STOP $$' &";
+            let script = "setsid sh -c 'echo ready; exec >&- 2>&-; kill -STOP $$' &";
             let output = command("sh").args(["-c", script]).output().unwrap();
             assert_eq!(output.stdout, b"ready\n");
             let ended = end_all();
