@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -218,7 +218,11 @@ impl Talk {
 }
 
 /// Another process that holds the write lock of the database.
-struct Lock(Child);
+struct Lock {
+    probe: Child,
+    /// It writes once more when it lets go.
+    _stdout: BufReader<ChildStdout>,
+}
 
 impl Lock {
     fn take(store: &Path) -> anyhow::Result<Self> {
@@ -227,19 +231,19 @@ impl Lock {
         let mut lock = command(programs.join("store-probe"));
         lock.arg("lock").arg(store).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut lock = lock.spawn().context("cannot start store-probe")?;
-        let stdout = lock.stdout.take().context("the output is a pipe")?;
+        let mut stdout = BufReader::new(lock.stdout.take().context("the output is a pipe")?);
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
+        stdout.read_line(&mut line)?;
         ensure!(line.trim() == "locked", "the database is not locked: {line}");
-        Ok(Self(lock))
+        Ok(Self { probe: lock, _stdout: stdout })
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // It lets go when its input ends.
-        drop(self.0.stdin.take());
-        self.0.wait().ok();
+        drop(self.probe.stdin.take());
+        self.probe.wait().ok();
     }
 }
 
